@@ -1,0 +1,38 @@
+# What all targets share: language level, warnings, sanitizers, and the helpers softib_library and softib_test.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -fno-strict-aliasing)
+if(SOFTIB_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(SOFTIB_SANITIZE)
+  add_compile_options(-fsanitize=${SOFTIB_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${SOFTIB_SANITIZE})
+endif()
+
+# softib_library(NAME SOURCES... [LIBS ...]): one static library per layer.
+function(softib_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PUBLIC ${ARG_LIBS} Threads::Threads)
+endfunction()
+
+# softib_test(NAME SOURCES... [LIBS ...] [LABELS ...]): one GoogleTest binary, one ctest entry.
+function(softib_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gmock GTest::gtest_main Threads::Threads)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS "unit;${ARG_LABELS}")
+endfunction()

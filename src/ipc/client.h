@@ -1,0 +1,58 @@
+// A process's connection to softibd.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <type_traits>
+
+#include "base/fd.h"
+#include "base/types.h"
+#include "ipc/protocol.h"
+
+namespace softib::ipc {
+
+template <typename T>
+inline constexpr u32 payload_size = std::is_empty_v<T> ? 0 : sizeof(T);
+
+class Client {
+ public:
+  // Connects to `<fabric_dir>/daemon.sock`. ECONNREFUSED or ENOENT: no daemon there (the caller words the message).
+  static Result<std::unique_ptr<Client>> connect(const std::string& fabric_dir);
+
+  // One call. EIO: the daemon died or broke the protocol; every later call then fails the same way.
+  template <typename Call>
+  Result<typename Call::Reply> call(u32 context, const typename Call::Request& request) {
+    typename Call::Reply reply{};
+    auto done = exchange(Call::op, context, &request, payload_size<typename Call::Request>, &reply,
+                         payload_size<typename Call::Reply>, -1, nullptr);
+    if (!done) return fail(done.error());
+    return reply;
+  }
+
+  // A call that sends a descriptor (send_fd, or -1) and receives one (into *received, or nullptr).
+  template <typename Call>
+  Result<typename Call::Reply> call_fd(u32 context, const typename Call::Request& request, int send_fd, Fd* received) {
+    typename Call::Reply reply{};
+    auto done = exchange(Call::op, context, &request, payload_size<typename Call::Request>, &reply,
+                         payload_size<typename Call::Reply>, send_fd, received);
+    if (!done) return fail(done.error());
+    return reply;
+  }
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+
+  // In the child of a fork: closes this process's copy of the connection without a word to the daemon.
+  void abandon() { socket_.reset(); }
+
+ private:
+  explicit Client(Fd socket) : socket_(std::move(socket)) {}
+
+  Result<void> exchange(Op op, u32 context, const void* request, u32 request_size, void* reply, u32 reply_size,
+                        int send_fd, Fd* received);
+
+  std::mutex mutex_;
+  Fd socket_;
+};
+
+}  // namespace softib::ipc
