@@ -45,6 +45,10 @@ class Engine {
   // An SRQ's limit was armed: raises the event at once when the queue is already below it.
   virtual void srq_limit_armed(u32 srq) = 0;
 
+  // Peers may have to ask this process for its memory (a region was registered that is not wholly on the memory file):
+  // starts the helper thread, which answers.
+  virtual void serve_peers() = 0;
+
   // In the child of a fork: the helper thread does not exist here; nothing of the parent's is touched.
   virtual void abandon() = 0;
 };

@@ -20,6 +20,9 @@ class Client {
   // Connects to `<fabric_dir>/daemon.sock`. ECONNREFUSED or ENOENT: no daemon there (the caller words the message).
   static Result<std::unique_ptr<Client>> connect(const std::string& fabric_dir);
 
+  // Over a connected SOCK_SEQPACKET socket.
+  static std::unique_ptr<Client> adopt(Fd socket) { return std::unique_ptr<Client>(new Client(std::move(socket))); }
+
   // One call. EIO: the daemon died or broke the protocol; every later call then fails the same way.
   template <typename Call>
   Result<typename Call::Reply> call(u32 context, const typename Call::Request& request) {
@@ -40,6 +43,10 @@ class Client {
     return reply;
   }
 
+  // What call() and call_fd() are made of, for callers that choose the operation at run time.
+  Result<void> exchange(Op op, u32 context, const void* request, u32 request_size, void* reply, u32 reply_size,
+                        int send_fd, Fd* received);
+
   [[nodiscard]] int fd() const { return socket_.get(); }
 
   // In the child of a fork: closes this process's copy of the connection without a word to the daemon.
@@ -47,9 +54,6 @@ class Client {
 
  private:
   explicit Client(Fd socket) : socket_(std::move(socket)) {}
-
-  Result<void> exchange(Op op, u32 context, const void* request, u32 request_size, void* reply, u32 reply_size,
-                        int send_fd, Fd* received);
 
   std::mutex mutex_;
   Fd socket_;

@@ -92,6 +92,7 @@ struct alignas(cache_line) Process {
   u64 pid_namespace;            // st_ino of /proc/self/ns/pid; process_vm_* is tried only where it is one's own
   i32 local_pid;                // the pid in that namespace
   std::atomic<u32> kick;        // futex: bumped to wake the engine thread
+  std::atomic<u32> qp_errors;   // bumped when somebody took a QP of this process to ERR: its queues want flushing
   AgentMailbox agent;
   Lane lanes[lanes_per_process];
 };
@@ -173,6 +174,11 @@ struct alignas(cache_line) Key {
 };
 
 enum class Arm : u32 { none = 0, next = 1, solicited = 2 };
+
+// In the counters of events that were read (Cq, Srq, Qp: *events_reported): softibd sets it when it destroys the object,
+// with the same fetch_or that reads the final count; a reader that finds it set drops its event. So what a destroy
+// command reports is exactly what the program has been given.
+inline constexpr u32 events_closed = 1U << 31;
 
 // A completion queue. The ring's published indices lie in its rxe_queue_buf; the copies here are the producers' own.
 struct alignas(cache_line) Cq {

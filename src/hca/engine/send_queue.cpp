@@ -1,0 +1,160 @@
+#include "hca/engine/send_queue.h"
+
+#include "hca/engine/completion.h"
+#include "hca/engine/qp_error.h"
+#include "hca/engine/ring.h"
+#include "hca/engine/send_work.h"
+#include "hca/engine/timers.h"
+
+namespace softib::hca {
+
+namespace {
+
+using ipc::Qp;
+using ipc::QpState;
+using ipc::Wait;
+
+// mlx5 and rxe give the opcode in error completions too.
+WcOpcode completion_opcode(WrOpcode opcode) {
+  switch (opcode) {
+    case WrOpcode::rdma_write:
+    case WrOpcode::rdma_write_with_imm: return WcOpcode::rdma_write;
+    case WrOpcode::rdma_read: return WcOpcode::rdma_read;
+    case WrOpcode::compare_swap: return WcOpcode::compare_swap;
+    case WrOpcode::fetch_add: return WcOpcode::fetch_add;
+    case WrOpcode::bind_mw: return WcOpcode::bind_mw;
+    case WrOpcode::local_inv: return WcOpcode::local_inv;
+    case WrOpcode::flush: return WcOpcode::flush;
+    case WrOpcode::atomic_write: return WcOpcode::atomic_write;
+    default: return WcOpcode::send;
+  }
+}
+
+u32 vendor_error(WcStatus status) {
+  switch (status) {
+    case WcStatus::success: return 0;
+    case WcStatus::wr_flush_err: return vendor_err_flush;
+    case WcStatus::retry_exc_err: return vendor_err_retry;
+    case WcStatus::rnr_retry_exc_err: return vendor_err_rnr;
+    default: return vendor_err_access;
+  }
+}
+
+void complete(Context& context, Qp& qp, const abi::SendWqe& wqe, WcStatus status, u32 byte_len) {
+  bool signaled = qp.sq_sig_all || (wqe.wr.send_flags & send_signaled);
+  if (status == WcStatus::success && !signaled) return;
+  ib_uverbs_wc wc{};
+  wc.wr_id = wqe.wr.wr_id;
+  wc.status = static_cast<u32>(status);
+  wc.opcode = static_cast<u32>(completion_opcode(static_cast<WrOpcode>(wqe.wr.opcode)));
+  wc.vendor_err = vendor_error(status);
+  wc.byte_len = byte_len;
+  wc.qp_num = qp.qpn;
+  wc.port_num = qp.av.port_num;
+  push_completion(context, qp.send_cq, wc, Solicit::no);
+}
+
+void fill_retries(Qp& qp) {
+  qp.requester.retries_left = qp.retry_count;
+  qp.requester.rnr_left = qp.rnr_retry;
+}
+
+// A wait begins; gives false when its retries are used up, with the status in `status`.
+bool begin_wait(Qp& qp, const Outcome& outcome, WcStatus& status) {
+  auto& requester = qp.requester;
+  bool rnr = outcome.verdict == Verdict::not_ready;
+  bool unlimited = rnr && qp.rnr_retry == rnr_retry_for_ever;
+  u32& left = rnr ? requester.rnr_left : requester.retries_left;
+  // An ACK time-out is noticed only after it has passed, so the last try too is waited for: `left` may be 0 once.
+  if (rnr && !unlimited) {
+    if (left == 0) {
+      status = WcStatus::rnr_retry_exc_err;
+      return false;
+    }
+    --left;
+  }
+  u64 pause = rnr ? rnr_timer_ns(outcome.rnr_timer) : ack_timeout_ns(qp.timeout);
+  requester.deadline = pause == never ? never : now_ns() + pause;
+  requester.wait.store(rnr ? Wait::rnr : Wait::ack_timeout, std::memory_order_release);
+  return true;
+}
+
+}  // namespace
+
+// One work request. False: stop.
+bool SendQueue::step(Qp& qp) {
+  Ring ring(context_.segment, qp.sq_ring, qp.sq_mask);
+  u32 at = ring.consumer();
+  if (at == ring.producer()) return false;
+  const auto& wqe = *ring.at<abi::SendWqe>(at, qp.sq_log2_size);
+  QpState state = qp.state.load(std::memory_order_acquire);
+  if (state == QpState::err || state == QpState::sqe) {
+    complete(context_, qp, wqe, WcStatus::wr_flush_err, 0);
+    ring.set_consumer(ring.next(at));
+    return true;
+  }
+  if (state != QpState::rts) return false;
+  SendWork work{qp, wqe};
+  Outcome outcome = qp.type == ipc::QpType::ud ? carry_out_datagram(context_, work) : carry_out_connected(context_, work);
+  WcStatus status = outcome.status;
+  if (outcome.verdict != Verdict::completed && begin_wait(qp, outcome, status)) {
+    waits_.add(qp);
+    return false;
+  }
+  fill_retries(qp);
+  if (status != WcStatus::success) {
+    fail_head(qp, status);
+    return true;
+  }
+  complete(context_, qp, wqe, status, outcome.byte_len);
+  ring.set_consumer(ring.next(at));
+  return true;
+}
+
+void SendQueue::run(Qp& qp) {
+  while (qp.requester.wait.load(std::memory_order_acquire) == Wait::none && step(qp)) {
+  }
+}
+
+void SendQueue::drive(Qp& qp) {
+  auto& active = qp.requester.active;
+  if (active.fetch_add(1, std::memory_order_acq_rel) == 0) run_until_idle(qp);
+}
+
+// The driver leaves only when no doorbell has rung since its last look at the ring.
+void SendQueue::run_until_idle(Qp& qp) {
+  u32 seen = 1;
+  do run(qp);
+  while (!qp.requester.active.compare_exchange_strong(seen, 0, std::memory_order_acq_rel));
+}
+
+void SendQueue::resume(Qp& qp) {
+  auto& requester = qp.requester;
+  if (requester.active.fetch_add(1, std::memory_order_acq_rel) != 0) return;
+  Wait waited = requester.wait.load(std::memory_order_relaxed);
+  bool timed_out = waited == Wait::ack_timeout && qp.state.load(std::memory_order_acquire) == QpState::rts;
+  requester.wait.store(Wait::none, std::memory_order_release);
+  if (timed_out && requester.retries_left == 0) fail_head(qp, WcStatus::retry_exc_err);
+  else if (timed_out) --requester.retries_left;
+  run_until_idle(qp);
+}
+
+// The request at the head of the queue ends in an error, and the QP with it.
+void SendQueue::fail_head(Qp& qp, WcStatus status) {
+  Ring ring(context_.segment, qp.sq_ring, qp.sq_mask);
+  u32 at = ring.consumer();
+  if (at == ring.producer()) return;
+  complete(context_, qp, *ring.at<abi::SendWqe>(at, qp.sq_log2_size), status, 0);
+  ring.set_consumer(ring.next(at));
+  enter_send_error(qp);
+  if (qp.state.load(std::memory_order_acquire) != QpState::err) return;
+  flush_receives(context_, qp);
+  wake_owner(context_, qp);
+}
+
+void SendQueue::discard(Qp& qp) {
+  Ring ring(context_.segment, qp.sq_ring, qp.sq_mask);
+  ring.set_producer(ring.consumer());
+}
+
+}  // namespace softib::hca

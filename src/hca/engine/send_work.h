@@ -1,0 +1,37 @@
+// One send work request, by transport.
+#pragma once
+
+#include "abi/rxe.h"
+#include "hca/engine/buffers.h"
+#include "hca/engine/outcome.h"
+
+namespace softib::hca {
+
+// A work request as it stands in the send ring.
+struct SendWork {
+  ipc::Qp& qp;
+  const abi::SendWqe& wqe;
+
+  [[nodiscard]] WrOpcode opcode() const { return static_cast<WrOpcode>(wqe.wr.opcode); }
+  [[nodiscard]] bool has(SendFlag flag) const { return wqe.wr.send_flags & flag; }
+  // ibv_wr_set_inline_data sets no flag; it leaves a length and no SGE.
+  [[nodiscard]] bool is_inline() const {
+    return has(send_inline) || (wqe.dma.num_sge == 0 && wqe.dma.length > 0);
+  }
+};
+
+// What a try gives to the completion and the retry logic. RC and UC:
+Outcome carry_out_connected(Context& context, const SendWork& work);
+// UD:
+Outcome carry_out_datagram(Context& context, const SendWork& work);
+
+// The local side: checks keys and lengths, and lists the pieces. `success` or the status to complete with.
+WcStatus gather(Context& context, const SendWork& work, LocalUse use, Buffers& local);
+
+// The packets that `length` bytes take at `mtu`.
+inline u32 packets_of(u64 length, u32 mtu) {
+  if (length <= mtu || mtu == 0) return 1;
+  return static_cast<u32>((length + mtu - 1) / mtu);
+}
+
+}  // namespace softib::hca
