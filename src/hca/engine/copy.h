@@ -13,10 +13,11 @@ namespace detail {
 
 template <typename T>
 inline void store_one(u8* to, const u8* from) {
+  using Anywhere [[gnu::aligned(1), gnu::may_alias]] = T;
   T value;
   std::memcpy(&value, from, sizeof value);
-  // One store instruction: an aligned 2, 4 or 8-byte write is seen whole or not at all.
-  *reinterpret_cast<volatile T*>(to) = value;
+  // One store instruction: where `to` is aligned, a reader sees 2, 4 or 8 bytes whole or not at all.
+  *reinterpret_cast<volatile Anywhere*>(to) = value;
 }
 
 inline void store_ascending(u8* to, const u8* from, u64 length) {

@@ -1,0 +1,30 @@
+# shellcheck shell=bash
+# Sourced by demo.sh and test.sh, in the root folder: messages, and building a preset.
+
+say() { printf '\n== %s\n' "$*"; }
+
+die() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+
+jobs() { nproc 2>/dev/null || echo 2; }
+
+# Configures and builds a preset, quietly: build_preset PRESET LOG [BUILD ARGUMENT...]. On a terminal it shows ninja's
+# progress in one line. The log has everything.
+build_preset() {
+  local preset=$1 log=$2
+  shift 2
+  if command -v ccache >/dev/null; then
+    export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  fi
+  cmake --preset "$preset" >"$log" 2>&1 || return 1
+  if [[ -t 1 ]]; then
+    cmake --build --preset "$preset" -j "$(jobs)" "$@" 2>&1 | tee -a "$log" |
+      sed -un 's/^\(\[[0-9]*\/[0-9]*\]\).*/\1/p' | while read -r progress; do printf '\r   %s ' "$progress"; done
+    local built=${PIPESTATUS[0]}
+    printf '\r%20s\r' ''
+    return "$built"
+  fi
+  cmake --build --preset "$preset" -j "$(jobs)" "$@" >>"$log" 2>&1
+}

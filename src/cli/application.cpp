@@ -1,0 +1,52 @@
+#include "cli/application.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "cli/commands/commands.h"
+
+namespace softib::cli {
+
+namespace {
+
+constexpr std::string_view about =
+    "InfiniBand in user space: run unmodified RDMA programs without RDMA hardware, kernel module or root.";
+constexpr std::string_view examples = R"(Examples:
+  softib up                              two hosts, host0 and host1, with one HCA each
+  softib run host0 -- ibv_devinfo
+  softib run host1 -- ib_write_bw &      a server ...
+  softib run host0 -- ib_write_bw localhost    ... and its client
+  softib status
+  softib down
+
+'softib COMMAND --help' tells more about each command.)";
+
+constexpr int usage_error = 2;
+
+int exit_of(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  fmt::print(stderr, "softib: {}\n", error.what());
+  const auto used = app.get_subcommands();
+  fmt::print(stderr, "'softib {}--help' tells how it is used\n", used.empty() ? "" : used[0]->get_name() + " ");
+  return !used.empty() && used[0]->get_name() == "run" ? run_failed : usage_error;
+}
+
+}  // namespace
+
+int run_application(int argc, char** argv) {
+  CLI::App app{std::string(about), "softib"};
+  app.footer(std::string(examples));
+  app.set_version_flag("--version", std::string("softib ") + SOFTIB_VERSION);
+  app.require_subcommand(1);
+  int exit_code = 0;
+  for (auto add : {add_up, add_down, add_status, add_run, add_env, add_list}) add(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return exit_of(app, error);
+  }
+  return exit_code;
+}
+
+}  // namespace softib::cli

@@ -1,0 +1,28 @@
+// One function for each command: it declares the command's options and puts its exit code into `exit_code` when run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+
+namespace softib::cli {
+
+void add_up(CLI::App& app, int& exit_code);
+void add_down(CLI::App& app, int& exit_code);
+void add_status(CLI::App& app, int& exit_code);
+void add_run(CLI::App& app, int& exit_code);
+void add_env(CLI::App& app, int& exit_code);
+void add_list(CLI::App& app, int& exit_code);
+
+// What `run` gives when the fault is its own and not the command's, as env(1) and docker do.
+inline constexpr int run_failed = 125;
+inline constexpr int not_executable = 126;
+inline constexpr int not_found = 127;
+
+// "softib: TEXT" on stderr; gives `code` back.
+int complain(std::string_view text, int code = 1);
+
+// Adds --name with the default "default"; refuses what can't be a fabric's name.
+CLI::Option* add_name(CLI::App& command, std::string& name);
+
+}  // namespace softib::cli

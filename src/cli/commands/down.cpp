@@ -1,0 +1,81 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/commands/commands.h"
+#include "cli/daemon_process.h"
+#include "cli/session_folder.h"
+#include "cli/status_query.h"
+#include "fabric/runtime.h"
+
+namespace softib::cli {
+
+namespace {
+
+constexpr const char* examples =
+    R"(Programs that still run on it find their HCAs gone. A fabric that is not running is no error.
+
+Examples:
+  softib down
+  softib down --name lab
+  softib down --all)";
+
+struct Options {
+  std::string name = "default";
+  bool all = false;
+};
+
+size_t processes_on(const std::string& dir) {
+  auto status = query_status(dir);
+  return status && status->contains("processes") ? (*status)["processes"].size() : 0;
+}
+
+int stop_running(const std::string& name, const std::string& dir) {
+  size_t processes = processes_on(dir);
+  if (auto stopped = stop_daemon(dir); !stopped) return complain(stopped.error().text);
+  if (auto removed = remove_folder(dir); !removed) return complain(removed.error().text);
+  fmt::print("fabric '{}' is down", name);
+  if (processes)
+    fmt::print("; {} still used it", processes == 1 ? "one process" : fmt::format("{} processes", processes));
+  fmt::print("\n");
+  return 0;
+}
+
+int down(const std::string& name) {
+  auto folder = lock_folder(name, false);
+  if (!folder) return complain(folder.error().text);
+  switch (fabric::liveness(folder->path)) {
+    case fabric::Liveness::running:
+      return stop_running(name, folder->path);
+    case fabric::Liveness::absent:
+      fmt::print("fabric '{}' is not running\n", name);
+      return 0;
+    case fabric::Liveness::stale:
+      break;
+  }
+  if (auto removed = remove_folder(folder->path); !removed) return complain(removed.error().text);
+  fmt::print("fabric '{}' was not running; removed what it left behind\n", name);
+  return 0;
+}
+
+int down_all() {
+  int exit_code = 0;
+  auto names = fabric::fabrics_in(fabric::runtime_dir());
+  for (const std::string& name : names)
+    if (int code = down(name)) exit_code = code;
+  if (names.empty()) fmt::print("no fabric is running\n");
+  return exit_code;
+}
+
+}  // namespace
+
+void add_down(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("down", "End a fabric");
+  command->footer(examples);
+  CLI::Option* name = add_name(*command, options->name);
+  command->add_flag("--all", options->all, "End all fabrics of this user")->excludes(name);
+  command->callback([options, &exit_code] { exit_code = options->all ? down_all() : down(options->name); });
+}
+
+}  // namespace softib::cli

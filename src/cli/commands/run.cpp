@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "cli/environment.h"
+
+namespace softib::cli {
+
+namespace {
+
+constexpr const char* examples =
+    R"(The command takes this process's place, so its exit code and signals are its own. Otherwise:
+  125  softib itself failed (no such fabric or host)
+  126  the command cannot be executed
+  127  the command was not found
+
+Examples:
+  softib run host0 -- ibv_devinfo -v
+  softib run --name lab host1 -- ib_send_lat
+  softib run host0 -- bash)";
+
+struct Options {
+  std::string name = "default";
+  std::string host;
+  std::vector<std::string> command;
+};
+
+int execute(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  int error = errno;
+  return complain(fmt::format("cannot run '{}': {}", command[0], std::generic_category().message(error)),
+                  error == ENOENT ? not_found : not_executable);
+}
+
+int run(const Options& options) {
+  auto environment = host_environment(options.name, options.host);
+  if (!environment) return complain(environment.error().text, run_failed);
+  apply(*environment);
+  return execute(options.command);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("run", "Run a program on a host of the fabric");
+  command->footer(examples);
+  command->positionals_at_end();  // what looks like an option behind HOST belongs to the command
+  add_name(*command, options->name);
+  command->add_option("HOST", options->host, "The host")->required()->option_text(" ");
+  command->add_option("COMMAND", options->command, "The program and its arguments, after an optional --")
+      ->required()
+      ->option_text("...");
+  command->callback([options, &exit_code] {
+    if (options->command.front() == "--") options->command.erase(options->command.begin());
+    exit_code = options->command.empty()
+                    ? complain("run: name a command, as in 'softib run host0 -- ibv_devinfo'", run_failed)
+                    : run(*options);
+  });
+}
+
+}  // namespace softib::cli

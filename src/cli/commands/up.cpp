@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+
+#include "cli/commands/commands.h"
+#include "cli/daemon_process.h"
+#include "cli/installation.h"
+#include "cli/session_folder.h"
+#include "fabric/runtime.h"
+
+namespace softib::cli {
+
+namespace {
+
+constexpr const char* examples = R"(Without a file: two hosts, host0 and host1, with one HCA mlx5_0 each, on one switch.
+
+Examples:
+  softib up
+  softib up lab.yaml
+  softib up --name roce --link-layer ethernet)";
+
+struct Options {
+  std::string file;
+  std::string name;
+  std::string link_layer;
+};
+
+fabric::Parsed<fabric::Fabric> describe(const Options& options) {
+  fabric::Overrides over;
+  if (!options.name.empty()) over.name = options.name;
+  if (!options.link_layer.empty())
+    over.link_layer = options.link_layer == "ethernet" ? fabric::LinkLayer::ethernet : fabric::LinkLayer::infiniband;
+  if (!options.file.empty()) return fabric::load(options.file, over);
+  return fabric::default_fabric(over.name.value_or("default"), over.link_layer.value_or(fabric::LinkLayer::infiniband));
+}
+
+size_t count_hcas(const fabric::Fabric& fabric) {
+  size_t count = 0;
+  for (const fabric::Host& host : fabric.hosts) count += host.hcas.size();
+  return count;
+}
+
+std::string counted(size_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+void announce(const fabric::Fabric& fabric) {
+  fmt::print("fabric '{}' is up: {}, {}, {}, {}\n", fabric.name, counted(fabric.hosts.size(), "host", "hosts"),
+             counted(count_hcas(fabric), "HCA", "HCAs"), counted(fabric.switches.size(), "switch", "switches"),
+             fabric::to_string(fabric.link_layer));
+  std::string name = fabric.name == "default" ? "" : fmt::format("--name {} ", fabric.name);
+  fmt::print("try: softib run {}{} -- ibv_devinfo\n", name, fabric.hosts[0].name);
+}
+
+int already_running(const fabric::Fabric& fabric, const std::string& dir) {
+  auto text = fabric::read_file(dir + "/fabric.yaml");
+  if (text && *text == fabric::to_yaml(fabric)) {
+    fmt::print("fabric '{}' is running already\n", fabric.name);
+    return 0;
+  }
+  return complain(
+      fmt::format("fabric '{}' is running with another description; end it with '{}', or choose another --name",
+                  fabric.name, command_for("down", fabric.name)));
+}
+
+int up(const Options& options) {
+  auto fabric = describe(options);
+  if (!fabric) return complain(fabric.error().text);
+  if (auto program = find_daemon(); !program) return complain(program.error().text);
+  auto folder = lock_folder(fabric->name, true);
+  if (!folder) return complain(folder.error().text);
+  if (fabric::liveness(folder->path) == fabric::Liveness::running) return already_running(*fabric, folder->path);
+  // What is there was left behind by a daemon that died.
+  if (auto emptied = empty_folder(folder->path); !emptied) return complain(emptied.error().text);
+  if (auto written = fabric::write_file(folder->path + "/fabric.yaml", fabric::to_yaml(*fabric)); !written)
+    return complain(fmt::format("cannot write {}/fabric.yaml: {}", folder->path,
+                                std::generic_category().message(to_int(written.error()))));
+  if (auto started = start_daemon(folder->path); !started) return complain(started.error().text);
+  announce(*fabric);
+  return 0;
+}
+
+}  // namespace
+
+void add_up(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("up", "Start a fabric");
+  command->footer(examples);
+  command->add_option("FABRIC.yaml", options->file, "Description of the fabric")->option_text(" ");
+  add_name(*command, options->name)->description("Name of the fabric, over the file's");
+  command->add_option("--link-layer", options->link_layer, "infiniband or ethernet, over the file's")
+      ->check(CLI::IsMember({"infiniband", "ethernet"}));
+  command->callback([options, &exit_code] { exit_code = up(*options); });
+}
+
+}  // namespace softib::cli

@@ -1,0 +1,106 @@
+#include "cli/environment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+
+#include "cli/installation.h"
+#include "cli/session_folder.h"
+#include "fabric/runtime.h"
+
+namespace softib::cli {
+
+namespace {
+
+constexpr std::string_view separators = " :";  // what ld.so splits LD_PRELOAD at
+constexpr std::string_view our_library = "libsoftib-preload.so";
+
+tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : std::string_view{};
+}
+
+std::vector<std::string_view> split_preload(std::string_view text) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    size_t end = std::min(text.find_first_of(separators), text.size());
+    if (end > 0) parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+bool is_ours(std::string_view part) { return part == our_library || part.ends_with(fmt::format("/{}", our_library)); }
+
+std::string known_hosts(const fabric::Fabric& fabric) {
+  constexpr size_t most = 16;
+  std::vector<std::string_view> names;
+  for (const fabric::Host& host : fabric.hosts) {
+    if (names.size() == most) break;
+    names.emplace_back(host.name);
+  }
+  size_t more = fabric.hosts.size() - names.size();
+  return fmt::format("{}{}", fmt::join(names, ", "), more ? fmt::format(" and {} more", more) : "");
+}
+
+}  // namespace
+
+std::string with_preload(std::string_view current, std::string_view library) {
+  std::string others = without_preload(current);
+  return others.empty() ? std::string(library) : fmt::format("{}:{}", others, library);
+}
+
+std::string without_preload(std::string_view current) {
+  std::vector<std::string_view> kept;
+  for (std::string_view part : split_preload(current))
+    if (!is_ours(part)) kept.push_back(part);
+  return fmt::format("{}", fmt::join(kept, ":"));
+}
+
+fabric::Parsed<std::vector<Variable>> host_environment(std::string_view fabric, std::string_view host) {
+  auto description = running_description(fabric);
+  if (!description) return refuse(description.error().text);
+  if (!fabric::find_host(*description, host))
+    return refuse(
+        fmt::format("fabric '{}' has no host '{}'; its hosts are {}", fabric, host, known_hosts(*description)));
+  auto library = find_preload_library();
+  if (!library) return refuse(library.error().text);
+  if (library->find_first_of(separators) != std::string::npos)
+    return refuse(
+        fmt::format("the loader can't preload '{}': its path has a space or a colon; move it elsewhere", *library));
+  return std::vector<Variable>{{"SOFTIB_FABRIC_DIR", fabric::fabric_dir(fabric)},
+                               {"SOFTIB_HOST", std::string(host)},
+                               {"LD_PRELOAD", with_preload(variable("LD_PRELOAD"), *library)}};
+}
+
+std::vector<Variable> outside_environment() {
+  std::string preload = without_preload(variable("LD_PRELOAD"));
+  return {{"SOFTIB_FABRIC_DIR", std::nullopt},
+          {"SOFTIB_HOST", std::nullopt},
+          {"LD_PRELOAD", preload.empty() ? std::nullopt : std::optional(preload)}};
+}
+
+void apply(const std::vector<Variable>& variables) {
+  for (const Variable& variable : variables) {
+    if (variable.value)
+      ::setenv(variable.name.c_str(), variable.value->c_str(), 1);
+    else
+      ::unsetenv(variable.name.c_str());
+  }
+}
+
+std::string shell_quoted(std::string_view text) {
+  std::string result = "'";
+  for (char c : text) {
+    if (c == '\'')
+      result += "'\\''";
+    else
+      result += c;
+  }
+  return result + "'";
+}
+
+}  // namespace softib::cli

@@ -1,0 +1,33 @@
+// The environment that makes a process run on a host of a fabric.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fabric/fabric.h"
+
+namespace softib::cli {
+
+struct Variable {
+  std::string name;
+  std::optional<std::string> value;  // none: to be unset
+};
+
+// LD_PRELOAD as it should be: what is there already, then ours, once.
+[[nodiscard]] std::string with_preload(std::string_view current, std::string_view library);
+// Without any libsoftib-preload.so; empty when nothing is left.
+[[nodiscard]] std::string without_preload(std::string_view current);
+
+// For a program on `host`. The error says that the fabric does not run, has no such host, or that a part is missing.
+[[nodiscard]] fabric::Parsed<std::vector<Variable>> host_environment(std::string_view fabric, std::string_view host);
+// Back to a process outside of any fabric.
+[[nodiscard]] std::vector<Variable> outside_environment();
+
+void apply(const std::vector<Variable>& variables);
+
+// 'it'\''s', for any POSIX shell.
+[[nodiscard]] std::string shell_quoted(std::string_view text);
+
+}  // namespace softib::cli

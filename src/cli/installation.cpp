@@ -1,0 +1,46 @@
+#include "cli/installation.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <vector>
+
+namespace softib::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path own_folder() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+fabric::Parsed<std::string> first_existing(std::string_view what, const std::vector<fs::path>& places) {
+  std::vector<std::string> tried;
+  for (const fs::path& place : places) {
+    std::string path = place.lexically_normal();
+    if (::access(path.c_str(), R_OK) == 0) return path;
+    if (tried.empty() || tried.back() != path) tried.push_back(path);
+  }
+  return tl::unexpected<fabric::Error>({fmt::format("cannot find {}; looked for {}", what, fmt::join(tried, ", "))});
+}
+
+}  // namespace
+
+fabric::Parsed<std::string> find_daemon() {
+  fs::path here = own_folder();
+  return first_existing("the daemon", {here / "softibd", here / "../libexec/softib/softibd",
+                                       here / ".." / SOFTIB_LIBEXECDIR / "softib/softibd"});
+}
+
+fabric::Parsed<std::string> find_preload_library() {
+  fs::path here = own_folder();
+  constexpr const char* file = "libsoftib-preload.so";
+  return first_existing("the preload library", {here / "../lib" / file, here / "../lib/softib" / file,
+                                                here / ".." / SOFTIB_LIBDIR / "softib" / file});
+}
+
+}  // namespace softib::cli

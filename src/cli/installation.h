@@ -1,0 +1,15 @@
+// Where the parts of SoftIB lie: beside this command in a build tree (bin/, lib/), or in an installed prefix
+// (bin/softib, libexec/softib/softibd, lib/softib/libsoftib-preload.so). Relative to /proc/self/exe, so a prefix may
+// move.
+#pragma once
+
+#include <string>
+
+#include "fabric/fabric.h"
+
+namespace softib::cli {
+
+[[nodiscard]] fabric::Parsed<std::string> find_daemon();
+[[nodiscard]] fabric::Parsed<std::string> find_preload_library();
+
+}  // namespace softib::cli

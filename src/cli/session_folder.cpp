@@ -1,0 +1,90 @@
+#include "cli/session_folder.h"
+
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <filesystem>
+
+#include "fabric/runtime.h"
+
+namespace softib::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
+
+constexpr size_t longest_dir = sizeof(sockaddr_un::sun_path) - sizeof "/daemon.sock";
+
+// Whoever held the lock before may have removed the folder: then the descriptor is of no use.
+bool still_there(const std::string& path, int fd) {
+  struct stat by_path {};
+  struct stat by_fd {};
+  return ::lstat(path.c_str(), &by_path) == 0 && ::fstat(fd, &by_fd) == 0 && by_path.st_ino == by_fd.st_ino &&
+         by_path.st_dev == by_fd.st_dev;
+}
+
+}  // namespace
+
+fabric::Parsed<LockedFolder> lock_folder(std::string_view name, bool create) {
+  LockedFolder folder{fabric::fabric_dir(name), {}};
+  if (folder.path.size() > longest_dir)
+    return refuse(
+        fmt::format("'{}' is too long for a socket's path; set SOFTIB_RUNTIME_DIR to a shorter one", folder.path));
+  while (true) {
+    if (!create && fabric::liveness(folder.path) == fabric::Liveness::absent) return folder;
+    if (auto runtime = fabric::open_private_dir(fabric::runtime_dir(), create); !runtime)
+      return refuse(runtime.error().text);
+    auto opened = fabric::open_private_dir(folder.path, create);
+    if (!opened) return refuse(opened.error().text);
+    if (::flock(opened->get(), LOCK_EX) < 0) {
+      if (errno == EINTR) continue;
+      return refuse(fmt::format("cannot lock {}: {}", folder.path, std::generic_category().message(errno)));
+    }
+    if (!still_there(folder.path, opened->get())) continue;
+    folder.lock = std::move(*opened);
+    return folder;
+  }
+}
+
+fabric::Parsed<void> remove_folder(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) return refuse(fmt::format("cannot remove {}: {}", path, error.message()));
+  return {};
+}
+
+fabric::Parsed<void> empty_folder(const std::string& path) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error))
+    if (auto removed = remove_folder(entry.path()); !removed) return removed;
+  if (error) return refuse(fmt::format("cannot read {}: {}", path, error.message()));
+  return {};
+}
+
+std::string command_for(std::string_view command, std::string_view fabric) {
+  return fabric == "default" ? fmt::format("softib {}", command) : fmt::format("softib {} --name {}", command, fabric);
+}
+
+fabric::Parsed<fabric::Fabric> running_description(std::string_view name) {
+  std::string dir = fabric::fabric_dir(name);
+  switch (fabric::liveness(dir)) {
+    case fabric::Liveness::absent:
+      return refuse(fmt::format("fabric '{}' is not running; start it with '{}'", name, command_for("up", name)));
+    case fabric::Liveness::stale:
+      return refuse(
+          fmt::format("fabric '{}' is not running: its daemon died (see {}/daemon.log); start it again with '{}'", name,
+                      dir, command_for("up", name)));
+    case fabric::Liveness::running:
+      break;
+  }
+  // Programs will be told to trust this folder.
+  for (const std::string& path : {fabric::runtime_dir(), dir})
+    if (auto opened = fabric::open_private_dir(path, false); !opened) return refuse(opened.error().text);
+  return fabric::load(dir + "/fabric.yaml");
+}
+
+}  // namespace softib::cli

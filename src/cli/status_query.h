@@ -1,0 +1,13 @@
+// Asking a running daemon for its state.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "fabric/fabric.h"
+
+namespace softib::cli {
+
+[[nodiscard]] fabric::Parsed<nlohmann::json> query_status(const std::string& dir);
+
+}  // namespace softib::cli

@@ -1,0 +1,120 @@
+#include "cli/status_text.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cli/table.h"
+
+namespace softib::cli {
+
+namespace {
+
+using nlohmann::json;
+
+const json& member(const json& object, const char* name) {
+  static const json none;
+  if (!object.is_object()) return none;
+  auto found = object.find(name);
+  return found == object.end() ? none : *found;
+}
+
+std::string cell(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_null() ? "-" : value.dump();
+}
+
+std::string lid_cell(const json& value) {
+  if (!value.is_number_unsigned()) return cell(value);
+  return value.get<u64>() ? fmt::format("0x{:x}", value.get<u64>()) : "-";
+}
+
+u64 number(const json& value) { return value.is_number_unsigned() ? value.get<u64>() : 0; }
+
+std::string traffic_cell(const json& port, const char* bytes, const char* packets) {
+  if (member(port, bytes).is_null()) return "-";
+  return fmt::format("{} / {}", bytes_text(number(member(port, bytes))), number(member(port, packets)));
+}
+
+std::string headline(const json& status) {
+  std::string text = fmt::format("fabric {} ({}), daemon {}", cell(member(status, "fabric")),
+                                 cell(member(status, "link_layer")), cell(member(status, "daemon_pid")));
+  if (const json& uptime = member(status, "uptime_s"); uptime.is_number_unsigned())
+    text += fmt::format(", up {}", duration_text(uptime.get<u64>()));
+  return text + "\n";
+}
+
+// The GID that tells most: the only one on InfiniBand, the one with the IPv4 address on Ethernet.
+std::string gid_cell(const json& port) {
+  const json& gids = member(port, "gids");
+  if (gids.is_array() && !gids.empty()) return cell(gids.back());
+  return cell(member(port, "gid"));
+}
+
+std::string ports_table(const json& status) {
+  Table table(
+      {"HOST", "DEVICE", "PORT", "STATE", "LID", "GID", "RATE", "SENT BYTES / PACKETS", "RECEIVED BYTES / PACKETS"});
+  for (const json& host : member(status, "hosts"))
+    for (const json& device : member(host, "devices"))
+      for (const json& port : member(device, "ports"))
+        table.add({cell(member(host, "name")), cell(member(device, "name")), cell(member(port, "number")),
+                   cell(member(port, "state")), lid_cell(member(port, "lid")), gid_cell(port),
+                   cell(member(port, "rate")), traffic_cell(port, "tx_bytes", "tx_packets"),
+                   traffic_cell(port, "rx_bytes", "rx_packets")});
+  return table.empty() ? "no HCAs\n" : table.text();
+}
+
+constexpr std::array<std::pair<const char*, const char*>, 8> object_columns{{{"context", "CONTEXTS"},
+                                                                             {"pd", "PDS"},
+                                                                             {"mr", "MRS"},
+                                                                             {"mw", "MWS"},
+                                                                             {"cq", "CQS"},
+                                                                             {"qp", "QPS"},
+                                                                             {"srq", "SRQS"},
+                                                                             {"ah", "AHS"}}};
+
+std::string processes_table(const json& status) {
+  std::vector<std::string> head{"PID", "PROGRAM", "HOST"};
+  for (const auto& [key, title] : object_columns) head.emplace_back(title);
+  head.emplace_back("SHARED MEMORY");
+  Table table(head);
+  for (const json& process : member(status, "processes")) {
+    std::vector<std::string> row{cell(member(process, "pid")), cell(member(process, "program")),
+                                 cell(member(process, "host"))};
+    for (const auto& [key, title] : object_columns) row.push_back(cell(member(member(process, "objects"), key)));
+    row.push_back(bytes_text(number(member(process, "memory_bytes"))));
+    table.add(row);
+  }
+  return table.empty() ? "no processes\n" : table.text();
+}
+
+std::string memory_line(const json& status) {
+  const json& memory = member(status, "memory");
+  if (!memory.is_object()) return {};
+  return fmt::format("memory: {} in the segment, of these {} in rings\n",
+                     bytes_text(number(member(memory, "segment_bytes"))),
+                     bytes_text(number(member(memory, "arena_bytes"))));
+}
+
+}  // namespace
+
+std::string bytes_text(u64 bytes) {
+  constexpr std::array<const char*, 6> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string duration_text(u64 seconds) {
+  if (seconds < 60) return fmt::format("{} s", seconds);
+  if (seconds < 3600) return fmt::format("{} min", seconds / 60);
+  if (seconds < 86400) return fmt::format("{} h {} min", seconds / 3600, seconds / 60 % 60);
+  return fmt::format("{} d {} h", seconds / 86400, seconds / 3600 % 24);
+}
+
+std::string status_text(const json& status) {
+  return headline(status) + "\n" + ports_table(status) + "\n" + processes_table(status) + "\n" + memory_line(status);
+}
+
+}  // namespace softib::cli

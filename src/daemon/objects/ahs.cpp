@@ -1,0 +1,79 @@
+#include "daemon/objects/ahs.h"
+
+#include "hca/limits.h"
+#include "hca/rules/address.h"
+
+namespace softib::daemon {
+
+namespace {
+
+constexpr u32 rest = 256;
+
+}  // namespace
+
+void Resolver::resolve(ipc::AddressVector& av, u32 local_port) const {
+  av.group = 0;
+  av.port = world_.routes.resolve(av, local_port);
+  av.route_epoch = world_.routes.epoch();
+}
+
+Result<void> Resolver::resolve_datagram(ipc::AddressVector& av, u32 local_port) const {
+  ipc::LinkLayer layer = world_.port(local_port).link_layer;
+  // Multicast without the group's GID leads nowhere: receivers tell groups apart by it.
+  bool grouped = hca::is_multicast(av, layer) && av.is_global && hca::is_multicast_gid(av.dgid);
+  if (!grouped) {
+    resolve(av, local_port);
+    return {};
+  }
+  auto group = groups_.acquire(layer, av.dgid, av.dlid);
+  if (!group) return fail(group.error());
+  av.port = 0;
+  av.group = *group;
+  av.route_epoch = world_.routes.epoch();
+  return {};
+}
+
+Ahs::Ahs(World& world, Pds& pds, Groups& groups, Resolver& resolver)
+    : world_(world), pds_(pds), groups_(groups), resolver_(resolver), indices_(1, ipc::max_ahs, rest) {}
+
+AhObject* Ahs::find(u32 id) {
+  auto found = ahs_.find(id);
+  return found == ahs_.end() ? nullptr : &found->second;
+}
+
+Result<u32> Ahs::create(u32 context, u32 creator, u32 device, const ipc::CreateAh::Request& request) {
+  if (request.av.port_num < 1 || request.av.port_num > world_.ports_of(device).size()) return fail(EINVAL);
+  u32 port = world_.port_index(device, request.av.port_num);
+  auto valid = hca::check_address(request.av, world_.port(port), hca::AddressUse::datagram);
+  if (!valid) return fail(valid.error());
+  if (ahs_.size() >= hca::limits::max_ah) return fail(ENOMEM);
+  ipc::AddressVector av = request.av;
+  if (auto resolved = resolver_.resolve_datagram(av, port); !resolved) return fail(resolved.error());
+  u32 id = indices_.take();
+  if (!id) {
+    if (av.group) groups_.release(av.group);
+    return fail(ENOMEM);
+  }
+  ipc::Ah& ah = world_.segment.ahs[id];
+  World::wipe(ah);
+  ah.pd = request.pd;
+  ah.context = context;
+  ah.port = port;
+  ah.av = av;
+  ah.generation.store(world_.new_generation(), std::memory_order_release);
+  pds_.use(request.pd);
+  ahs_.emplace(id, AhObject{context, creator, request.pd, av.group});
+  return id;
+}
+
+void Ahs::drop(u32 id) {
+  auto found = ahs_.find(id);
+  if (found == ahs_.end()) return;
+  world_.segment.ahs[id].generation.store(0, std::memory_order_seq_cst);
+  if (found->second.group) groups_.release(found->second.group);
+  pds_.unuse(found->second.pd);
+  ahs_.erase(found);
+  world_.limbo.add([this, id] { indices_.give_back(id); });
+}
+
+}  // namespace softib::daemon

@@ -1,0 +1,54 @@
+// Address handles.
+#pragma once
+
+#include <unordered_map>
+
+#include "daemon/objects/groups.h"
+#include "daemon/objects/index_pool.h"
+#include "daemon/objects/pds.h"
+#include "ipc/protocol.h"
+
+namespace softib::daemon {
+
+struct AhObject {
+  u32 context;
+  u32 creator;
+  u32 pd;
+  u32 group;  // 0 = unicast
+};
+
+// Where an address vector leads: fills in port or group, and the epoch of the answer.
+class Resolver {
+ public:
+  Resolver(World& world, Groups& groups) : world_(world), groups_(groups) {}
+
+  // Unicast.
+  void resolve(ipc::AddressVector& av, u32 local_port) const;
+  // Either; a multicast group is acquired, the caller releases it.
+  Result<void> resolve_datagram(ipc::AddressVector& av, u32 local_port) const;
+
+ private:
+  World& world_;
+  Groups& groups_;
+};
+
+class Ahs {
+ public:
+  Ahs(World& world, Pds& pds, Groups& groups, Resolver& resolver);
+
+  Result<u32> create(u32 context, u32 creator, u32 device, const ipc::CreateAh::Request& request);
+  void drop(u32 id);
+
+  [[nodiscard]] AhObject* find(u32 id);
+  [[nodiscard]] const std::unordered_map<u32, AhObject>& all() const { return ahs_; }
+
+ private:
+  World& world_;
+  Pds& pds_;
+  Groups& groups_;
+  Resolver& resolver_;
+  IndexPool indices_;
+  std::unordered_map<u32, AhObject> ahs_;
+};
+
+}  // namespace softib::daemon

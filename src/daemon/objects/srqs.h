@@ -1,0 +1,53 @@
+// Shared receive queues.
+#pragma once
+
+#include <unordered_map>
+
+#include "daemon/objects/index_pool.h"
+#include "daemon/objects/pds.h"
+#include "daemon/objects/world.h"
+#include "hca/rules/bits.h"
+#include "ipc/protocol.h"
+
+namespace softib::daemon {
+
+struct SrqObject {
+  u32 context;
+  u32 creator;
+  u32 pd;
+  u32 users = 0;
+  RingBlock ring;
+  RingBlock spare;        // after modify, until free_ring
+  u32 spare_max_wr = 0;   // entries of the spare ring
+};
+
+class Srqs {
+ public:
+  Srqs(World& world, Pds& pds);
+
+  Result<ipc::CreateSrq::Reply> create(u32 context, u32 creator, const ipc::CreateSrq::Request& request);
+  Result<ipc::ModifySrq::Reply> modify(u32 id, const ipc::ModifySrq::Request& request);
+  [[nodiscard]] ipc::QuerySrq::Reply query(u32 id) const;
+  Result<void> free_spare(u32 id, u64 ring);
+
+  // EBUSY while QPs use it.
+  Result<ipc::DestroySrq::Reply> destroy(u32 id);
+  void drop(u32 id);
+
+  void use(u32 id) { ++srqs_.at(id).users; }
+  void unuse(u32 id);
+
+  [[nodiscard]] SrqObject* find(u32 id);
+  [[nodiscard]] u32 find_by_spare(u32 context, u64 ring) const;
+  [[nodiscard]] const std::unordered_map<u32, SrqObject>& all() const { return srqs_; }
+
+ private:
+  Result<void> check_change(u32 id, hca::SrqAttr mask, const ipc::ModifySrq::Request& request) const;
+
+  World& world_;
+  Pds& pds_;
+  IndexPool indices_;
+  std::unordered_map<u32, SrqObject> srqs_;
+};
+
+}  // namespace softib::daemon

@@ -1,0 +1,263 @@
+#include "daemon/server.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+
+namespace softib::daemon {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds first_interval{1};
+constexpr milliseconds longest_interval{100};
+constexpr int messages_in_a_row = 16;  // then the others get their turn
+
+tl::unexpected<fabric::Error> refuse(std::string text) {
+  return tl::unexpected<fabric::Error>(fabric::Error{std::move(text)});
+}
+
+std::string words(int error) { return std::generic_category().message(error); }
+
+// Four descriptors a process, and more for its objects.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+Fd make_signal_fd() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGTERM);
+  sigaddset(&wanted, SIGINT);
+  ::sigprocmask(SIG_BLOCK, &wanted, nullptr);
+  // A peer that goes while it is answered, and a file size limit that the segment passes, are errors, not deaths.
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  return Fd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+struct Incoming {
+  ssize_t size;  // as recvmsg
+  bool truncated;
+  Fd descriptor;
+};
+
+// All descriptors are taken over, so that none stays behind; the first counts.
+Fd take_descriptor(msghdr& header) {
+  Fd first;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
+      Fd owned(fd);
+      if (!first) first = std::move(owned);
+    }
+  }
+  return first;
+}
+
+Incoming receive(int socket, std::span<u8> buffer) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * ipc::max_fds)];
+  iovec part{buffer.data(), buffer.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  ssize_t got;
+  do got = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  while (got < 0 && errno == EINTR);
+  if (got < 0) return {got, false, {}};
+  return {got, (header.msg_flags & MSG_TRUNC) != 0, take_descriptor(header)};
+}
+
+}  // namespace
+
+fabric::Parsed<std::unique_ptr<Server>> Server::create(RuntimeFiles files, fabric::Fabric fabric) {
+  std::unique_ptr<Server> server(new Server(std::move(files)));
+  if (auto started = server->start(std::move(fabric)); !started)
+    return tl::unexpected<fabric::Error>(started.error());
+  return server;
+}
+
+Server::Server(RuntimeFiles files) : files_(std::move(files)) {}
+
+Server::~Server() = default;
+
+fabric::Parsed<void> Server::start(fabric::Fabric fabric) {
+  raise_descriptor_limit();
+  epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
+  signals_ = make_signal_fd();
+  reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!epoll_ || !signals_ || !reserve_) return refuse("cannot set up the event loop: " + words(errno));
+  auto control = Control::create(std::move(fabric), *this);
+  if (!control)
+    return refuse(to_int(control.error()) == E2BIG ? "the fabric has more devices or ports than the segment holds"
+                                                   : "cannot make the shared segment: " + words(to_int(control.error())));
+  control_ = std::move(*control);
+  if (auto written = files_.write(control_->fabric()); !written) return written;
+  auto listener = files_.listen();
+  if (!listener) return tl::unexpected<fabric::Error>(listener.error());
+  listener_ = std::move(*listener);
+  watch(signals_.get(), Source::signal, 0, EPOLLIN);
+  watch(listener_.get(), Source::listener, 0, EPOLLIN);
+  return {};
+}
+
+void Server::watch(int fd, Source source, u32 id, u32 events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = static_cast<u64>(source) << 32 | id;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) < 0)
+    spdlog::error("cannot watch descriptor {}: {}", fd, words(errno));
+}
+
+// The missing reader is told once: afterwards the channel only waits for its CQs to go.
+void Server::watch_channel(u32 channel, int fd) { watch(fd, Source::channel, channel, EPOLLONESHOT); }
+
+void Server::forget(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+
+void Server::run() {
+  constexpr int batch = 64;
+  epoll_event events[batch];
+  while (!stopping_) {
+    int count = ::epoll_wait(epoll_.get(), events, batch, wait_limit());
+    for (int i = 0; i < count && !stopping_; ++i)
+      handle_event(static_cast<Source>(events[i].data.u64 >> 32), static_cast<u32>(events[i].data.u64));
+    if (count > 0) tick_interval_ = first_interval;
+    tick_if_due();
+  }
+}
+
+void Server::handle_event(Source source, u32 id) {
+  switch (source) {
+    case Source::listener: return accept_all();
+    case Source::peer: return serve(id);
+    case Source::process: return drop(id);
+    case Source::context: return control_->context_closed(id);
+    case Source::channel: return control_->channel_unread(id);
+    case Source::signal: stopping_ = true; return;
+  }
+}
+
+// -- connections
+
+void Server::accept_all() {
+  for (;;) {
+    Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket) {
+      accept_one(std::move(socket));
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno == EMFILE || errno == ENFILE) make_room_for_one_refusal();
+    return;
+  }
+}
+
+// Left in the backlog, the connection would wake the loop again and again, and its process would wait for ever.
+void Server::make_room_for_one_refusal() {
+  spdlog::error("out of file descriptors: a process is refused");
+  reserve_.reset();
+  Fd refused(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  refused.reset();
+  reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+void Server::accept_one(Fd socket) {
+  ucred who{};
+  socklen_t size = sizeof who;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) < 0) return;
+  u32 peer = control_->connect(who.pid);
+  Connection& connection = connections_[peer];
+  connection.socket = std::move(socket);
+  watch(connection.socket.get(), Source::peer, peer, EPOLLIN);
+  if (who.pid <= 0) return;
+  // A child that inherited the connection can hold it open beyond the death of its owner; this can't be held open.
+  connection.process = Fd(static_cast<int>(::syscall(SYS_pidfd_open, who.pid, 0)));
+  if (connection.process) watch(connection.process.get(), Source::process, peer, EPOLLIN);
+}
+
+void Server::serve(u32 peer) {
+  for (int i = 0; i < messages_in_a_row; ++i) {
+    auto found = connections_.find(peer);
+    if (found == connections_.end() || !serve_one(peer, found->second)) return;
+  }
+}
+
+bool Server::serve_one(u32 peer, Connection& connection) {
+  Incoming incoming = receive(connection.socket.get(), message_);
+  if (incoming.size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+  if (incoming.size <= 0) {
+    drop(peer);
+    return false;
+  }
+  Reply reply;
+  if (incoming.truncated)
+    reply.header.error = EMSGSIZE;
+  else
+    reply = control_->handle(peer, {message_.data(), static_cast<size_t>(incoming.size)},
+                             std::move(incoming.descriptor));
+  if (answer(connection, reply)) return true;
+  spdlog::warn("a process does not take its answer and is dropped");
+  drop(peer);
+  return false;
+}
+
+bool Server::answer(const Connection& connection, const Reply& reply) {
+  ipc::ReplyHeader header = reply.header;
+  iovec parts[2] = {{&header, sizeof header}, {const_cast<u8*>(reply.body.data()), reply.body.size()}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = reply.body.empty() ? 1 : 2;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (reply.fd) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof(int));
+    int fd = reply.fd.get();
+    std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
+  }
+  return ::sendmsg(connection.socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+void Server::drop(u32 peer) {
+  // Closed before Control buries the process, so that the loop hears no more of it.
+  if (connections_.erase(peer)) control_->disconnect(peer);
+}
+
+// -- deferred work
+
+int Server::wait_limit() const {
+  return control_->has_deferred() ? static_cast<int>(tick_interval_.count()) : -1;
+}
+
+void Server::tick_if_due() {
+  if (!control_->has_deferred()) return;
+  auto now = Clock::now();
+  if (now - last_tick_ < tick_interval_) return;
+  last_tick_ = now;
+  // What has to wait for a process that is stopped should not keep the machine awake.
+  if (control_->tick()) tick_interval_ = std::min(tick_interval_ * 2, longest_interval);
+}
+
+}  // namespace softib::daemon

@@ -1,0 +1,67 @@
+// softibd's event loop: sockets and the death of processes in, Control's answers out. One thread; never waits for a
+// client; sleeps while there is nothing to do.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+
+#include "base/fd.h"
+#include "daemon/control.h"
+#include "daemon/runtime_files.h"
+
+namespace softib::daemon {
+
+class Server : private Watcher {
+ public:
+  [[nodiscard]] static fabric::Parsed<std::unique_ptr<Server>> create(RuntimeFiles files, fabric::Fabric fabric);
+  ~Server() override;
+
+  // Until SIGTERM or SIGINT.
+  void run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  enum class Source : u8 { listener, signal, peer, process, context, channel };
+
+  struct Connection {
+    Fd socket;
+    Fd process;  // pidfd; none where the process lies in a pid namespace that is not visible here
+  };
+
+  explicit Server(RuntimeFiles files);
+  [[nodiscard]] fabric::Parsed<void> start(fabric::Fabric fabric);
+
+  void watch(int fd, Source source, u32 id, u32 events);
+  void watch_context(u32 context, int fd) override { watch(fd, Source::context, context, 0); }
+  void watch_channel(u32 channel, int fd) override;
+  void forget(int fd) override;
+
+  void handle_event(Source source, u32 id);
+  void accept_all();
+  void accept_one(Fd socket);
+  void make_room_for_one_refusal();
+  void serve(u32 peer);
+  // False: nothing more to read, or the peer went.
+  bool serve_one(u32 peer, Connection& connection);
+  [[nodiscard]] static bool answer(const Connection& connection, const Reply& reply);
+  void drop(u32 peer);
+
+  [[nodiscard]] int wait_limit() const;
+  void tick_if_due();
+
+  RuntimeFiles files_;
+  Fd epoll_;
+  Fd signals_;
+  Fd listener_;
+  Fd reserve_;  // given up for a moment to refuse a connection when descriptors have run out
+  std::map<u32, Connection> connections_;
+  std::unique_ptr<Control> control_;
+  std::array<u8, ipc::max_message> message_;
+  Clock::time_point last_tick_{};
+  std::chrono::milliseconds tick_interval_{1};
+  bool stopping_ = false;
+};
+
+}  // namespace softib::daemon

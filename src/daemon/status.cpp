@@ -1,0 +1,120 @@
+#include "daemon/status.h"
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "daemon/control.h"
+#include "fabric/sysfs.h"
+
+namespace softib::daemon {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array object_names{"context", "pd", "mr", "mw", "cq", "srq", "qp", "ah", "channel"};
+
+struct Counts {
+  std::map<std::string, u64> of;
+  Counts() {
+    for (const char* name : object_names) of[name] = 0;
+  }
+};
+
+std::string_view state_name(ipc::PortState state) {
+  switch (state) {
+    case ipc::PortState::down: return "DOWN";
+    case ipc::PortState::init: return "INIT";
+    case ipc::PortState::armed: return "ARMED";
+    case ipc::PortState::active: return "ACTIVE";
+  }
+  return "UNKNOWN";
+}
+
+json port_json(const ipc::Port& port) {
+  json gids = json::array();
+  for (u32 i = 0; i < std::min<u32>(port.gid_count, ipc::max_gids_per_port); ++i)
+    gids.push_back(fabric::gid_text(port.gids[i]));
+  auto rate = fabric::sysfs_rate(static_cast<fabric::Speed>(port.active_speed), static_cast<fabric::Width>(port.active_width));
+  return {{"number", port.number}, {"state", state_name(port.state.load())}, {"lid", port.lid},
+          {"sm_lid", port.sm_lid}, {"rate", rate},                           {"gids", gids}};
+}
+
+json hosts_json(const Control& control) {
+  const ipc::Segment& segment = control.segment_file().segment();
+  json hosts = json::array();
+  u32 port_index = 0;
+  for (const fabric::Host& host : control.fabric().hosts) {
+    json devices = json::array();
+    for (const fabric::Hca& hca : host.hcas) {
+      json ports = json::array();
+      for (size_t i = 0; i < hca.ports.size(); ++i) ports.push_back(port_json(segment.ports[++port_index]));
+      devices.push_back({{"name", hca.name}, {"node_guid", fabric::guid_text(hca.node_guid)}, {"ports", ports}});
+    }
+    hosts.push_back({{"name", host.name}, {"devices", devices}});
+  }
+  return hosts;
+}
+
+const char* name_of(ipc::KeyKind kind) { return kind == ipc::KeyKind::region ? "mr" : "mw"; }
+
+std::map<u32, Counts> count_by_creator(const Control& control) {
+  std::map<u32, Counts> counts;
+  for (const auto& [id, process] : control.processes().all()) counts[id];
+  auto add = [&counts](const auto& objects, const char* name) {
+    for (const auto& [id, object] : objects) ++counts[object.creator].of[name];
+  };
+  add(control.contexts().all(), "context");
+  add(control.pds().all(), "pd");
+  add(control.cqs().all(), "cq");
+  add(control.srqs().all(), "srq");
+  add(control.qps().all(), "qp");
+  add(control.ahs().all(), "ah");
+  add(control.channels().all(), "channel");
+  for (const auto& [id, key] : control.keys().all()) ++counts[key.creator].of[name_of(key.kind)];
+  return counts;
+}
+
+u64 memory_of(const ProcessObject& process) {
+  constexpr u64 block = 512;
+  struct stat info{};
+  return ::fstat(process.memory.get(), &info) == 0 ? static_cast<u64>(info.st_blocks) * block : 0;
+}
+
+json processes_json(const Control& control, const std::map<u32, Counts>& counts) {
+  json processes = json::array();
+  for (const auto& [slot, process] : control.processes().all())
+    processes.push_back({{"pid", process.pid},
+                         {"slot", slot},
+                         {"host", control.fabric().hosts[process.host].name},
+                         {"program", process.program},
+                         {"memory_bytes", memory_of(process)},
+                         {"objects", counts.at(slot).of}});
+  return processes;
+}
+
+}  // namespace
+
+std::string status_text(const Control& control) {
+  auto counts = count_by_creator(control);
+  Counts total;
+  for (const auto& [slot, some] : counts)
+    for (const auto& [name, number] : some.of) total.of[name] += number;
+  json all = {{"fabric", control.fabric().name},
+              {"link_layer", fabric::to_string(control.fabric().link_layer)},
+              {"daemon_pid", control.segment_file().segment().header.daemon_pid},
+              {"hosts", hosts_json(control)},
+              {"processes", processes_json(control, counts)},
+              {"objects", total.of},
+              {"memory",
+               {{"segment_bytes", control.segment_file().allocated_bytes()},
+                {"arena_bytes", control.arena().used_bytes()}}}};
+  // A program's name is whatever bytes it likes.
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace softib::daemon

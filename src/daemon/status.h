@@ -1,0 +1,26 @@
+// What `softib status` shows, as JSON:
+//
+//   { "fabric": "default", "link_layer": "InfiniBand", "daemon_pid": 4711,
+//     "hosts": [ { "name": "host0",
+//                  "devices": [ { "name": "mlx5_0", "node_guid": "5254:00ff:fe00:0001",
+//                                 "ports": [ { "number": 1, "state": "ACTIVE", "lid": 1, "sm_lid": 1,
+//                                              "rate": "200 Gb/sec (4X HDR)", "gids": [ "fe80:..." ] } ] } ] } ],
+//     "processes": [ { "pid": 815, "slot": 1, "host": "host0", "program": "ib_write_bw", "memory_bytes": 65536,
+//                      "objects": { "context": 1, "pd": 1, "mr": 1, "mw": 0, "cq": 1, "srq": 0, "qp": 1, "ah": 0,
+//                                   "channel": 0 } } ],
+//     "objects": { as above, the sum of all processes },
+//     "memory": { "segment_bytes": 1048576, "arena_bytes": 524288 } }
+//
+// An object counts for the process that made it. `memory_bytes` is what the process's memory file holds, `segment_bytes`
+// what the segment takes in all, `arena_bytes` the part given out for rings.
+#pragma once
+
+#include <string>
+
+namespace softib::daemon {
+
+class Control;
+
+[[nodiscard]] std::string status_text(const Control& control);
+
+}  // namespace softib::daemon

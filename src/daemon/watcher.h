@@ -1,0 +1,16 @@
+// Being told that a descriptor's other side has gone.
+#pragma once
+
+#include "base/types.h"
+
+namespace softib::daemon {
+
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  virtual void watch_context(u32 context, int fd) = 0;  // the last copy of the command fd is closed
+  virtual void watch_channel(u32 channel, int fd) = 0;  // the last reader of the pipe is gone
+  virtual void forget(int fd) = 0;
+};
+
+}  // namespace softib::daemon

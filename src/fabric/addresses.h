@@ -1,0 +1,32 @@
+// The numbers a fabric gives itself: GUIDs, GIDs, IPv4 addresses. The same description gives the same numbers, fabrics
+// of different names different ones.
+#pragma once
+
+#include <string_view>
+
+#include "fabric/fabric.h"
+
+namespace softib::fabric {
+
+// An EUI-64 made from a locally administered MAC address of the form 52:hh:hh:nn:nn:nn:
+//
+//    63      56 55           40 39        24 23                 0
+//   +----------+---------------+------------+--------------------+
+//   |   0x52   | hash of name  |   0xfffe   |       node         |    (the bytes ff fe in the middle)
+//   +----------+---------------+------------+--------------------+
+//                                 node: bit 23 = switch, bits 22..4 = running number, bits 3..0 = port (0 = none)
+[[nodiscard]] u64 hca_guid(std::string_view fabric, u32 hca_number, u32 port);
+[[nodiscard]] u64 switch_guid(std::string_view fabric, u32 switch_number);
+
+// fe80::/64 and the GUID.
+[[nodiscard]] Gid link_local_gid(u64 guid);
+// ::ffff:a.b.c.d
+[[nodiscard]] Gid mapped_gid(u32 ipv4);
+// What a port of this fabric has in its GID table when it comes up.
+[[nodiscard]] std::vector<GidEntry> initial_gids(LinkLayer link_layer, const Port& port);
+
+// 10.rail.x.y, x.y = host number + 1.
+[[nodiscard]] u32 default_address(u32 host, u32 rail);
+[[nodiscard]] std::string ipv4_text(u32 address);
+
+}  // namespace softib::fabric

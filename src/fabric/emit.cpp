@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "fabric/addresses.h"
+#include "fabric/fabric.h"
+
+namespace softib::fabric {
+
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+// Names made of digits only, or words such as `no` and `null`, would not read back as text.
+std::string quoted(std::string_view name) { return fmt::format("\"{}\"", name); }
+
+void emit_pkeys(Out out, const std::vector<u16>& pkeys) {
+  std::string_view separator;
+  fmt::format_to(out, ", pkeys: [");
+  for (u16 pkey : pkeys) {
+    fmt::format_to(out, "{}0x{:04x}", separator, pkey);
+    separator = ", ";
+  }
+  fmt::format_to(out, "]");
+}
+
+void emit_port(Out out, const Port& port) {
+  fmt::format_to(out, "          - {{number: {}, guid: 0x{:016x}, speed: {}, width: {}, mtu: {}", port.number,
+                 port.guid, name_of(port.speed), name_of(port.width), bytes_of(port.mtu));
+  if (port.lid) fmt::format_to(out, ", lid: 0x{:x}", port.lid);
+  if (port.address) fmt::format_to(out, ", address: {}", ipv4_text(port.address));
+  emit_pkeys(out, port.pkeys);
+  fmt::format_to(out, "}}\n");
+}
+
+void emit_host(Out out, const Host& host) {
+  fmt::format_to(out, "  - name: {}\n    hcas:{}\n", quoted(host.name), host.hcas.empty() ? " []" : "");
+  for (const Hca& hca : host.hcas) {
+    fmt::format_to(out, "      - name: {}\n        model: {}\n", quoted(hca.name), hca.model);
+    fmt::format_to(out, "        node_guid: 0x{:016x}\n        system_guid: 0x{:016x}\n", hca.node_guid,
+                   hca.system_guid);
+    fmt::format_to(out, "        ports:\n");
+    for (const Port& port : hca.ports) emit_port(out, port);
+  }
+}
+
+void emit_switch(Out out, const Switch& sw) {
+  fmt::format_to(out, "  - {{name: {}, ports: {}, node_guid: 0x{:016x}, speed: {}, width: {}, mtu: {}", quoted(sw.name),
+                 sw.ports, sw.node_guid, name_of(sw.speed), name_of(sw.width), bytes_of(sw.mtu));
+  if (sw.lid) fmt::format_to(out, ", lid: 0x{:x}", sw.lid);
+  fmt::format_to(out, "}}\n");
+}
+
+void emit_cable(Out out, const Fabric& fabric, const Cable& cable) {
+  std::string ends = fmt::format("[{}, {}]", quoted(to_string(fabric, cable.a)), quoted(to_string(fabric, cable.b)));
+  if (!cable.speed && !cable.width) {
+    fmt::format_to(out, "  - {}\n", ends);
+    return;
+  }
+  fmt::format_to(out, "  - {{ends: {}", ends);
+  if (cable.speed) fmt::format_to(out, ", speed: {}", name_of(*cable.speed));
+  if (cable.width) fmt::format_to(out, ", width: {}", name_of(*cable.width));
+  fmt::format_to(out, "}}\n");
+}
+
+}  // namespace
+
+std::string to_yaml(const Fabric& fabric) {
+  std::string text;
+  Out out(text);
+  fmt::format_to(out, "fabric: {}\n", quoted(fabric.name));
+  fmt::format_to(out, "link_layer: {}\n", fabric.link_layer == LinkLayer::ethernet ? "ethernet" : "infiniband");
+  fmt::format_to(out, "sm: {}\n", fabric.sm == SubnetManager::none ? "none" : "builtin");
+  fmt::format_to(out, "hosts:\n");
+  for (const Host& host : fabric.hosts) emit_host(out, host);
+  fmt::format_to(out, "switches:{}\n", fabric.switches.empty() ? " []" : "");
+  for (const Switch& sw : fabric.switches) emit_switch(out, sw);
+  fmt::format_to(out, "cables:{}\n", fabric.cables.empty() ? " []" : "");
+  for (const Cable& cable : fabric.cables) emit_cable(out, fabric, cable);
+  return text;
+}
+
+}  // namespace softib::fabric

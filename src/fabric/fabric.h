@@ -1,0 +1,176 @@
+// What a fabric is: hosts with HCAs, switches, cables. A plain description, complete once parsed: every GUID, LID, GID
+// and link rate is filled in, the same ones each time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/types.h"
+#include "fabric/rates.h"
+#include "ipc/segment.h"
+
+namespace softib::fabric {
+
+using ipc::Gid;
+using ipc::GidType;
+using ipc::LinkLayer;
+
+// Values of enum ibv_mtu.
+enum class Mtu : u8 { b256 = 1, b512 = 2, b1024 = 3, b2048 = 4, b4096 = 5 };
+
+[[nodiscard]] constexpr u32 bytes_of(Mtu mtu) { return 128U << static_cast<u32>(mtu); }
+
+// What ibv_device_attr and sysfs say about the make of an HCA. The rows are in model.cpp.
+struct Model {
+  std::string_view name;      // as `model:` in a fabric file
+  std::string_view hca_type;  // sysfs
+  std::string_view board_id;
+  std::string_view firmware;  // "20.38.1002"
+  u32 vendor_id;              // OUI, as ibv_device_attr.vendor_id
+  u32 vendor_part_id;
+  u32 hardware_version;
+  u16 pci_vendor;
+  u16 pci_device;
+};
+
+[[nodiscard]] const Model* find_model(std::string_view name);
+[[nodiscard]] std::vector<std::string_view> model_names();
+inline constexpr std::string_view default_model = "softib";
+
+struct GidEntry {
+  Gid gid;
+  GidType type;
+  friend bool operator==(const GidEntry&, const GidEntry&) = default;
+};
+
+// A port of an HCA. The second part is worked out by complete().
+struct Port {
+  u8 number = 1;
+  u64 guid = 0;              // 0 before complete(): assigned
+  u16 lid = 0;               // 0 before complete(): assigned; stays 0 on Ethernet, and where no subnet manager is
+  Speed speed = Speed::hdr;  // what the port can do
+  Width width = Width::x4;
+  Mtu mtu = Mtu::b4096;
+  std::vector<u16> pkeys;  // empty before complete(): the default partition
+  u32 address = 0;         // IPv4, host order; 0 before complete(): assigned on Ethernet
+
+  bool cabled = false;
+  Speed link_speed = Speed::sdr;  // slowest of port, cable and other end; as `speed` when not cabled
+  Width link_width = Width::x4;
+  Mtu link_mtu = Mtu::b4096;  // smallest of both ends
+  u32 subnet = 0;             // ports with the same number are connected through cables and switches; from 1
+  u16 sm_lid = 0;             // where the subnet manager of this subnet sits
+  std::vector<GidEntry> gids;
+
+  friend bool operator==(const Port&, const Port&) = default;
+};
+
+struct Hca {
+  std::string name = "mlx5_0";
+  std::string model{default_model};
+  u64 node_guid = 0;    // 0 before complete(): as the first port's
+  u64 system_guid = 0;  // 0 before complete(): as node_guid
+  std::vector<Port> ports;
+
+  friend bool operator==(const Hca&, const Hca&) = default;
+};
+
+struct Host {
+  std::string name;
+  std::vector<Hca> hcas;
+
+  friend bool operator==(const Host&, const Host&) = default;
+};
+
+struct Switch {
+  std::string name;
+  u32 ports = 40;  // external ports, numbered from 1
+  u64 node_guid = 0;
+  u16 lid = 0;  // of port 0
+  Speed speed = Speed::hdr;
+  Width width = Width::x4;
+  Mtu mtu = Mtu::b4096;
+
+  friend bool operator==(const Switch&, const Switch&) = default;
+};
+
+// One end of a cable: a port of an HCA (node = host index, hca = its index there) or of a switch (node = switch index).
+enum class EndKind : u8 { hca, sw };
+struct CableEnd {
+  EndKind kind = EndKind::hca;
+  u32 node = 0;
+  u32 hca = 0;
+  u32 port = 1;  // 1-based
+
+  friend bool operator==(const CableEnd&, const CableEnd&) = default;
+};
+
+struct Cable {
+  CableEnd a;
+  CableEnd b;
+  std::optional<Speed> speed;  // none: as fast as both ends can
+  std::optional<Width> width;
+
+  friend bool operator==(const Cable&, const Cable&) = default;
+};
+
+// builtin: LIDs are there and ports are ACTIVE from the start. none: ports stay INIT without LIDs.
+enum class SubnetManager : u8 { builtin, none };
+
+struct Fabric {
+  std::string name = "default";
+  LinkLayer link_layer = LinkLayer::infiniband;
+  SubnetManager sm = SubnetManager::builtin;
+  bool pace = false;  // a seam: links run as fast as memory does; parse() refuses `pace: true` for now
+  std::vector<Host> hosts;
+  std::vector<Switch> switches;
+  std::vector<Cable> cables;
+
+  friend bool operator==(const Fabric&, const Fabric&) = default;
+};
+
+struct Error {
+  std::string text;  // one line for people: "lab.yaml:7: unknown key 'speeed' in a cable; did you mean 'speed'?"
+};
+
+template <typename T>
+using Parsed = tl::expected<T, Error>;
+
+// What the command line says over the file.
+struct Overrides {
+  std::optional<std::string> name;
+  std::optional<LinkLayer> link_layer;
+};
+
+// host0 and host1 with one mlx5_0 each (4X HDR), one switch between them.
+[[nodiscard]] Fabric default_fabric(std::string_view name = "default", LinkLayer link_layer = LinkLayer::infiniband);
+
+// From YAML text (docs/fabric-file.md); `source` names it in errors. The result is complete.
+[[nodiscard]] Parsed<Fabric> parse(std::string_view text, std::string_view source, const Overrides& overrides = {});
+[[nodiscard]] Parsed<Fabric> load(const std::string& path, const Overrides& overrides = {});
+
+// The same form, every value spelled out: parse(to_yaml(f)) == f.
+[[nodiscard]] std::string to_yaml(const Fabric& fabric);
+
+// Fills in what a description leaves open and checks what holds for the whole: unique names and GUIDs, cables between
+// ports that exist, limits of the segment. Generators call it; parse() has done so.
+[[nodiscard]] Parsed<Fabric> complete(Fabric fabric);
+
+// A fabric's name is a folder name: letters, digits, '.', '_', '-', not starting with '.' or '-', at most 63
+// characters.
+[[nodiscard]] bool valid_fabric_name(std::string_view name);
+// RFC 1123: letters, digits and '-' in parts separated by dots, at most 63 characters in all (the segment's limit).
+[[nodiscard]] bool valid_host_name(std::string_view name);
+
+// "host0/mlx5_0/1" or "sw0/3".
+[[nodiscard]] std::string to_string(const Fabric& fabric, const CableEnd& end);
+// Index, or nothing.
+[[nodiscard]] std::optional<u32> find_host(const Fabric& fabric, std::string_view name);
+
+[[nodiscard]] constexpr std::string_view to_string(LinkLayer layer) {
+  return layer == LinkLayer::ethernet ? "Ethernet" : "InfiniBand";  // as sysfs has it
+}
+
+}  // namespace softib::fabric

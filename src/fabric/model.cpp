@@ -1,0 +1,37 @@
+// The makes of HCA that a fabric file can name. Real makes carry their real identity, so that programs that look at it
+// take the settings that they would take on such a card.
+#include <array>
+
+#include "fabric/fabric.h"
+
+namespace softib::fabric {
+
+namespace {
+
+constexpr u32 mellanox_oui = 0x0002c9;
+constexpr u16 mellanox_pci = 0x15b3;
+
+constexpr std::array<Model, 6> models{{
+    {"softib", "SoftIB", "SOFTIB_0001", "1.0.0", 0xffffff, 1, 0, 0x1234, 0x0001},
+    {"connectx-5", "MT4119", "MT_0000000010", "16.35.3502", mellanox_oui, 4119, 0, mellanox_pci, 0x1017},
+    {"connectx-6", "MT4123", "MT_0000000223", "20.38.1002", mellanox_oui, 4123, 0, mellanox_pci, 0x101b},
+    {"connectx-6-dx", "MT4125", "MT_0000000359", "22.38.1002", mellanox_oui, 4125, 0, mellanox_pci, 0x101d},
+    {"connectx-7", "MT4129", "MT_0000000838", "28.38.1002", mellanox_oui, 4129, 0, mellanox_pci, 0x1021},
+    {"bluefield-3", "MT41692", "MT_0000000884", "32.38.1002", mellanox_oui, 41692, 1, mellanox_pci, 0xa2dc},
+}};
+
+}  // namespace
+
+const Model* find_model(std::string_view name) {
+  for (const Model& model : models)
+    if (model.name == name) return &model;
+  return nullptr;
+}
+
+std::vector<std::string_view> model_names() {
+  std::vector<std::string_view> names;
+  for (const Model& model : models) names.push_back(model.name);
+  return names;
+}
+
+}  // namespace softib::fabric

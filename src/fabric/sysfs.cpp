@@ -1,0 +1,375 @@
+#include "fabric/sysfs.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <infiniband/verbs.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "fabric/runtime.h"
+
+namespace softib::fabric {
+
+namespace {
+
+constexpr u32 first_bus = 0x10;  // PCI bus of a host's first HCA
+constexpr u32 uverbs_major = 231;
+constexpr u32 uverbs_first_minor = 192;
+
+// Makes folders, files and links below one root and remembers the first failure.
+class TreeWriter {
+ public:
+  explicit TreeWriter(std::string root) : root_(std::move(root)) {}
+
+  void folder(const std::string& path) {
+    for (size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
+      make_folder(path.substr(0, slash));
+    make_folder(path);
+  }
+
+  // Contents without the newline that every sysfs file ends with.
+  void file(const std::string& path, std::string_view text) { raw_file(path, std::string(text) + "\n"); }
+
+  void raw_file(const std::string& path, std::string_view text) {
+    if (error_) return;
+    Fd fd(::openat(AT_FDCWD, at(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+    if (!fd)
+      error_ = errno;
+    else if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+      error_ = errno ? errno : ENOSPC;
+  }
+
+  void link(const std::string& path, const std::string& target) {
+    if (error_) return;
+    ::unlink(at(path).c_str());
+    if (::symlink(target.c_str(), at(path).c_str()) < 0) error_ = errno;
+  }
+
+  [[nodiscard]] Result<void> done() const { return error_ ? Result<void>(fail(error_)) : Result<void>(); }
+
+ private:
+  [[nodiscard]] std::string at(const std::string& path) const { return root_ + "/" + path; }
+  void make_folder(const std::string& path) {
+    if (!error_ && ::mkdir(at(path).c_str(), 0755) < 0 && errno != EEXIST) error_ = errno;
+  }
+
+  std::string root_;
+  int error_ = 0;
+};
+
+// -- values
+
+std::string_view name_of(ipc::PortState state) {
+  switch (state) {
+    case ipc::PortState::down:
+      return "DOWN";
+    case ipc::PortState::init:
+      return "INIT";
+    case ipc::PortState::armed:
+      return "ARMED";
+    case ipc::PortState::active:
+      return "ACTIVE";
+  }
+  return "NOP";
+}
+
+std::string_view name_of(PhysState state) {
+  constexpr std::array<std::string_view, 7> names{"No state change",           "Sleep",  "Polling",          "Disabled",
+                                                  "PortConfigurationTraining", "LinkUp", "LinkErrorRecovery"};
+  auto index = static_cast<size_t>(state);
+  return index < names.size() ? names[index] : "<unknown>";
+}
+
+std::string_view name_of(GidType type) { return type == GidType::roce_v2 ? "RoCE v2" : "IB/RoCE v1"; }
+
+// What the PCIe slot of a card must give for its port not to wait for it.
+std::string_view pci_speed(Speed speed) {
+  if (speed >= Speed::xdr) return "64.0 GT/s PCIe";
+  if (speed >= Speed::ndr) return "32.0 GT/s PCIe";
+  if (speed >= Speed::hdr) return "16.0 GT/s PCIe";
+  return "8.0 GT/s PCIe";
+}
+
+std::string pci_address(u32 hca) { return fmt::format("0000:{:02x}:00.0", first_bus + hca); }
+
+struct CpuSet {
+  std::string mask;  // "00000000,ffffffff"
+  std::string list;  // "0-31"
+};
+
+CpuSet all_cpus() {
+  // Not hardware_concurrency(): softibd may have been started on a part of the CPUs.
+  auto count = static_cast<u32>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  CpuSet set;
+  for (u32 word = (count + 31) / 32; word-- > 0;) {
+    u32 here = std::min(32U, count - word * 32);
+    set.mask += fmt::format("{:08x}{}", here == 32 ? ~0U : (1U << here) - 1, word ? "," : "");
+  }
+  set.list = count == 1 ? "0" : fmt::format("0-{}", count - 1);
+  return set;
+}
+
+// -- one port
+
+using Files = std::vector<std::pair<std::string, std::string>>;  // name below the port, contents
+
+void gid_files(const PortStatus& status, std::string_view net_device, Files& files) {
+  for (u32 i = 0; i < ipc::max_gids_per_port; ++i) {
+    bool used = i < status.gids.size() && status.gids[i].gid != Gid{};
+    files.emplace_back(fmt::format("gids/{}", i), gid_text(used ? status.gids[i].gid : Gid{}) + "\n");
+    // The kernel refuses to read these where there is no entry, or no net device; an empty file is the nearest to it.
+    bool ethernet = used && status.gids[i].type != GidType::ib;
+    files.emplace_back(fmt::format("gid_attrs/types/{}", i),
+                       used ? std::string(name_of(status.gids[i].type)) + "\n" : "");
+    files.emplace_back(fmt::format("gid_attrs/ndevs/{}", i), ethernet ? std::string(net_device) + "\n" : "");
+  }
+}
+
+// Everything that update_port() may change.
+Files status_files(const PortStatus& status, std::string_view net_device) {
+  Files files{
+      {"state", fmt::format("{}: {}\n", static_cast<u32>(status.state), name_of(status.state))},
+      {"phys_state", fmt::format("{}: {}\n", static_cast<u32>(status.phys_state), name_of(status.phys_state))},
+      {"lid", fmt::format("0x{:x}\n", status.lid)},
+      {"lid_mask_count", fmt::format("{}\n", status.lmc)},
+      {"sm_lid", fmt::format("0x{:x}\n", status.sm_lid)},
+      {"sm_sl", fmt::format("{}\n", status.sm_sl)},
+      {"cap_mask", fmt::format("0x{:08x}\n", status.capabilities)},
+      {"rate", sysfs_rate(status.speed, status.width) + "\n"},
+  };
+  for (u32 i = 0; i < ipc::max_pkeys_per_port; ++i)
+    files.emplace_back(fmt::format("pkeys/{}", i),
+                       fmt::format("0x{:04x}\n", i < status.pkeys.size() ? status.pkeys[i] : 0));
+  gid_files(status, net_device, files);
+  return files;
+}
+
+// Counters of events that this fabric can't have are there as well, and stay 0: monitoring reads the whole set.
+Files counter_files(const PortCounters& counters) {
+  auto number = [](u64 value) { return fmt::format("{}\n", value); };
+  Files files{
+      {"counters/port_xmit_data", number(counters.tx_bytes / 4)},
+      {"counters/port_rcv_data", number(counters.rx_bytes / 4)},
+      {"counters/port_xmit_packets", number(counters.tx_packets)},
+      {"counters/port_rcv_packets", number(counters.rx_packets)},
+      {"counters/unicast_xmit_packets", number(counters.tx_packets - counters.multicast_tx_packets)},
+      {"counters/unicast_rcv_packets", number(counters.rx_packets - counters.multicast_rx_packets)},
+      {"counters/multicast_xmit_packets", number(counters.multicast_tx_packets)},
+      {"counters/multicast_rcv_packets", number(counters.multicast_rx_packets)},
+      {"counters/link_downed", number(counters.link_downed)},
+      {"counters/port_rcv_errors", number(counters.rcv_errors)},
+      {"counters/port_xmit_discards", number(counters.xmit_discards)},
+  };
+  for (const char* name :
+       {"symbol_error", "link_error_recovery", "port_rcv_remote_physical_errors", "port_rcv_switch_relay_errors",
+        "port_xmit_constraint_errors", "port_rcv_constraint_errors", "local_link_integrity_errors",
+        "excessive_buffer_overrun_errors", "VL15_dropped", "port_xmit_wait"})
+    files.emplace_back(std::string("counters/") + name, "0\n");
+  return files;
+}
+
+// Of the hardware counters only those that a lossless memory fabric keeps at 0 by its nature.
+Files hardware_counter_files() {
+  Files files{{"hw_counters/lifespan", "10\n"}};
+  for (const char* name : {"duplicate_request", "implied_nak_seq_err", "out_of_sequence", "packet_seq_err"})
+    files.emplace_back(std::string("hw_counters/") + name, "0\n");
+  return files;
+}
+
+void write_port(TreeWriter& tree, const Fabric& fabric, PortPlace place) {
+  const Port& port = fabric.hosts[place.host].hcas[place.hca].ports[place.port];
+  std::string path = port_path(fabric, place) + "/";
+  for (const char* folder : {"gids", "gid_attrs/types", "gid_attrs/ndevs", "pkeys", "counters", "hw_counters"})
+    tree.folder(path + folder);
+  tree.file(path + "link_layer", to_string(fabric.link_layer));
+  for (const Files& files : {status_files(initial_status(fabric, port), net_device_name(fabric, place)),
+                             counter_files({}), hardware_counter_files()})
+    for (const auto& [name, text] : files) tree.raw_file(path + name, text);
+}
+
+// -- one device
+
+std::string host_root(const Fabric& fabric, u32 host) { return "hosts/" + fabric.hosts[host].name; }
+
+std::string pci_path(const Fabric& fabric, u32 host, u32 hca) {
+  return fmt::format("{}/sys/devices/pci0000:00/{}", host_root(fabric, host), pci_address(hca));
+}
+
+void write_pci(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index, const CpuSet& cpus) {
+  const Hca& hca = fabric.hosts[host].hcas[index];
+  const Model& model = *find_model(hca.model);
+  std::string path = pci_path(fabric, host, index) + "/";
+  tree.folder(path + "infiniband");
+  tree.folder(path + "infiniband_verbs");
+  for (const char* name : {"vendor", "subsystem_vendor"})
+    tree.file(path + name, fmt::format("0x{:04x}", model.pci_vendor));
+  for (const char* name : {"device", "subsystem_device"})
+    tree.file(path + name, fmt::format("0x{:04x}", model.pci_device));
+  tree.file(path + "class", fabric.link_layer == LinkLayer::ethernet ? "0x020000" : "0x020700");
+  tree.file(path + "revision", "0x00");
+  tree.file(path + "enable", "1");
+  tree.file(path + "irq", "0");
+  tree.file(path + "numa_node", "-1");  // memory is the same distance from every CPU
+  tree.file(path + "local_cpus", cpus.mask);
+  tree.file(path + "local_cpulist", cpus.list);
+  for (const char* name : {"max_link_speed", "current_link_speed"})
+    tree.file(path + name, pci_speed(hca.ports[0].speed));
+  for (const char* name : {"max_link_width", "current_link_width"}) tree.file(path + name, "16");
+  tree.file(path + "resource", "0x0000000000000000 0x0000000000000000 0x0000000000000000");
+  tree.file(path + "uevent", fmt::format("PCI_CLASS={}\nPCI_ID={:04X}:{:04X}\nPCI_SLOT_NAME={}",
+                                         fabric.link_layer == LinkLayer::ethernet ? "20000" : "20700", model.pci_vendor,
+                                         model.pci_device, pci_address(index)));
+}
+
+void write_infiniband(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index) {
+  const Host& owner = fabric.hosts[host];
+  const Hca& hca = owner.hcas[index];
+  const Model& model = *find_model(hca.model);
+  std::string path = fmt::format("{}/infiniband/{}/", pci_path(fabric, host, index), hca.name);
+  tree.folder(path + "ports");
+  tree.file(path + "node_guid", guid_text(hca.node_guid));
+  tree.file(path + "sys_image_guid", guid_text(hca.system_guid));
+  tree.file(path + "node_type", "1: CA");
+  tree.file(path + "node_desc", node_description(owner, hca));
+  tree.file(path + "fw_ver", model.firmware);
+  tree.file(path + "hca_type", model.hca_type);
+  tree.file(path + "hw_rev", fmt::format("{:x}", model.hardware_version));
+  tree.file(path + "board_id", model.board_id);
+  tree.link(path + "device", "../../../" + pci_address(index));
+  tree.link(path + "subsystem", "../../../../../class/infiniband");
+  for (u32 p = 0; p < hca.ports.size(); ++p) write_port(tree, fabric, {host, index, p});
+}
+
+void write_uverbs(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index) {
+  std::string node = fmt::format("uverbs{}", index);
+  std::string path = fmt::format("{}/infiniband_verbs/{}/", pci_path(fabric, host, index), node);
+  std::string number = fmt::format("{}:{}", uverbs_major, uverbs_first_minor + index);
+  tree.folder(path.substr(0, path.size() - 1));
+  tree.file(path + "dev", number);
+  tree.file(path + "ibdev", fabric.hosts[host].hcas[index].name);
+  tree.file(path + "abi_version", "2");  // of the rxe provider
+  tree.file(path + "uevent",
+            fmt::format("MAJOR={}\nMINOR={}\nDEVNAME=infiniband/{}", uverbs_major, uverbs_first_minor + index, node));
+  tree.link(path + "device", "../../../" + pci_address(index));
+  tree.link(path + "subsystem", "../../../../../class/infiniband_verbs");
+  tree.raw_file(host_root(fabric, host) + "/dev/infiniband/" + node, "");
+}
+
+void write_class_links(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index) {
+  std::string sys_class = host_root(fabric, host) + "/sys/class/";
+  std::string device = "../../devices/pci0000:00/" + pci_address(index);
+  const std::string& name = fabric.hosts[host].hcas[index].name;
+  tree.link(sys_class + "infiniband/" + name, device + "/infiniband/" + name);
+  std::string node = fmt::format("uverbs{}", index);
+  tree.link(sys_class + "infiniband_verbs/" + node, device + "/infiniband_verbs/" + node);
+}
+
+}  // namespace
+
+std::string node_description(const Host& host, const Hca& hca) { return host.name + " " + hca.name; }
+
+std::string guid_text(u64 guid) {
+  return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48, guid >> 32 & 0xffff, guid >> 16 & 0xffff,
+                     guid & 0xffff);
+}
+
+std::string gid_text(const Gid& gid) {
+  std::string text;
+  for (u32 i = 0; i < 16; i += 2) text += fmt::format("{}{:02x}{:02x}", i ? ":" : "", gid.raw[i], gid.raw[i + 1]);
+  return text;
+}
+
+std::string port_path(const Fabric& fabric, PortPlace place) {
+  const Hca& hca = fabric.hosts[place.host].hcas[place.hca];
+  return fmt::format("{}/infiniband/{}/ports/{}", pci_path(fabric, place.host, place.hca), hca.name,
+                     hca.ports[place.port].number);
+}
+
+std::string net_device_name(const Fabric& fabric, PortPlace place) {
+  u32 number = place.port;
+  for (u32 d = 0; d < place.hca; ++d) number += static_cast<u32>(fabric.hosts[place.host].hcas[d].ports.size());
+  return fmt::format("roce{}", number);
+}
+
+PortStatus initial_status(const Fabric& fabric, const Port& port) {
+  PortStatus status;
+  bool ethernet = fabric.link_layer == LinkLayer::ethernet;
+  bool managed = ethernet || fabric.sm == SubnetManager::builtin;
+  if (port.cabled) {
+    status.state = managed ? ipc::PortState::active : ipc::PortState::init;
+    status.phys_state = PhysState::link_up;
+  } else if (ethernet) {
+    status.phys_state = PhysState::disabled;
+  }
+  status.lid = port.lid;
+  status.sm_lid = port.sm_lid;
+  status.capabilities = IBV_PORT_CM_SUP;
+  if (!ethernet)
+    status.capabilities |= IBV_PORT_SYS_IMAGE_GUID_SUP | IBV_PORT_EXTENDED_SPEEDS_SUP | IBV_PORT_CLIENT_REG_SUP;
+  if (port.lid && port.lid == port.sm_lid) status.capabilities |= IBV_PORT_SM;
+  status.speed = port.link_speed;
+  status.width = port.link_width;
+  status.mtu = port.link_mtu;
+  status.pkeys = port.pkeys;
+  status.gids = port.gids;
+  return status;
+}
+
+Result<void> write_host_tree(const std::string& dir, const Fabric& fabric, u32 host) {
+  TreeWriter tree(dir);
+  std::string root = host_root(fabric, host);
+  for (const char* folder :
+       {"/sys/class/infiniband", "/sys/class/infiniband_verbs", "/sys/class/infiniband_mad", "/dev/infiniband"})
+    tree.folder(root + folder);
+  tree.file(root + "/sys/class/infiniband_verbs/abi_version", "6");
+  tree.file(root + "/sys/class/infiniband_mad/abi_version", "5");  // ibstat wants it, also where no umad device is
+  CpuSet cpus = all_cpus();
+  for (u32 d = 0; d < fabric.hosts[host].hcas.size(); ++d) {
+    write_pci(tree, fabric, host, d, cpus);
+    write_infiniband(tree, fabric, host, d);
+    write_uverbs(tree, fabric, host, d);
+    write_class_links(tree, fabric, host, d);
+  }
+  return tree.done();
+}
+
+Result<void> write_sysfs_tree(const std::string& dir, const Fabric& fabric) {
+  for (u32 h = 0; h < fabric.hosts.size(); ++h)
+    if (auto written = write_host_tree(dir, fabric, h); !written) return written;
+  return {};
+}
+
+namespace {
+
+// The temporary file lies outside the tree, so that nobody who lists a folder meets it.
+Result<void> replace_files(const std::string& dir, const std::string& port, const Files& files) {
+  std::string fresh = dir + "/sysfs.new";
+  for (const auto& [name, text] : files) {
+    if (auto written = write_file(fresh, text); !written) return written;
+    if (::rename(fresh.c_str(), fmt::format("{}/{}/{}", dir, port, name).c_str()) < 0) return fail(errno);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> update_port(const std::string& dir, const Fabric& fabric, PortPlace place, const PortStatus& before,
+                         const PortStatus& now) {
+  std::string net_device = net_device_name(fabric, place);
+  Files was = status_files(before, net_device);
+  Files is = status_files(now, net_device);
+  Files changed;
+  for (size_t i = 0; i < is.size(); ++i)
+    if (is[i] != was[i]) changed.push_back(is[i]);
+  return replace_files(dir, port_path(fabric, place), changed);
+}
+
+Result<void> write_counters(const std::string& dir, const Fabric& fabric, PortPlace place,
+                            const PortCounters& counters) {
+  return replace_files(dir, port_path(fabric, place), counter_files(counters));
+}
+
+}  // namespace softib::fabric

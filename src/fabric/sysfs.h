@@ -1,0 +1,81 @@
+// The sysfs tree and device nodes of a host, as plain files that the preload library shows to programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.h"
+
+namespace softib::fabric {
+
+// enum values of PortInfo.PortPhysicalState.
+enum class PhysState : u8 { sleep = 1, polling = 2, disabled = 3, training = 4, link_up = 5, error_recovery = 6 };
+
+// What changes while a fabric runs, and is shown in the tree.
+struct PortStatus {
+  ipc::PortState state = ipc::PortState::down;
+  PhysState phys_state = PhysState::polling;
+  u16 lid = 0;
+  u16 sm_lid = 0;
+  u8 lmc = 0;
+  u8 sm_sl = 0;
+  u32 capabilities = 0;  // IBV_PORT_*
+  Speed speed = Speed::sdr;
+  Width width = Width::x4;
+  Mtu mtu = Mtu::b4096;
+  std::vector<u16> pkeys;
+  std::vector<GidEntry> gids;
+
+  friend bool operator==(const PortStatus&, const PortStatus&) = default;
+};
+
+// A port as it stands right after the fabric came up.
+[[nodiscard]] PortStatus initial_status(const Fabric& fabric, const Port& port);
+
+// Port counters as sysfs shows them: data counters in units of 4 bytes (octets / 4), as PMA does.
+struct PortCounters {
+  u64 tx_bytes = 0;
+  u64 tx_packets = 0;
+  u64 rx_bytes = 0;
+  u64 rx_packets = 0;
+  u64 multicast_tx_packets = 0;
+  u64 multicast_rx_packets = 0;
+  u64 link_downed = 0;
+  u64 rcv_errors = 0;
+  u64 xmit_discards = 0;
+};
+
+struct PortPlace {
+  u32 host;
+  u32 hca;
+  u32 port;  // index, not number
+};
+
+// `dir` is the fabric's folder. Writes hosts/<host>/sys and hosts/<host>/dev for every host with the ports as
+// initial_status() has them.
+[[nodiscard]] Result<void> write_sysfs_tree(const std::string& dir, const Fabric& fabric);
+// The same for one host: about 150 files for each port, which large fabrics may want to put off until a host is used.
+[[nodiscard]] Result<void> write_host_tree(const std::string& dir, const Fabric& fabric, u32 host);
+
+// Rewrites the files of one port that differ between `before` and `now`, each by an atomic rename. GID and P_Key tables
+// may grow; entries that went away read as zero.
+[[nodiscard]] Result<void> update_port(const std::string& dir, const Fabric& fabric, PortPlace place,
+                                       const PortStatus& before, const PortStatus& now);
+
+[[nodiscard]] Result<void> write_counters(const std::string& dir, const Fabric& fabric, PortPlace place,
+                                          const PortCounters& counters);
+
+// "hosts/host0/sys/devices/pci0000:00/0000:10:00.0/infiniband/mlx5_0/ports/1", below the fabric's folder.
+[[nodiscard]] std::string port_path(const Fabric& fabric, PortPlace place);
+
+// Name of the (not yet existing) network device behind an Ethernet port, as gid_attrs/ndevs has it.
+[[nodiscard]] std::string net_device_name(const Fabric& fabric, PortPlace place);
+
+// NodeDescription: "host0 mlx5_0".
+[[nodiscard]] std::string node_description(const Host& host, const Hca& hca);
+
+// 0x5254... -> "5254:00ff:fe00:0001"; a GID as eight groups of four digits.
+[[nodiscard]] std::string guid_text(u64 guid);
+[[nodiscard]] std::string gid_text(const Gid& gid);
+
+}  // namespace softib::fabric

@@ -1,0 +1,58 @@
+// Which paths belong to the fabric, and where they lie in the tree that softibd keeps for this host. Pure: no state, no
+// allocation, no system call beyond the `exists` that is passed in.
+#pragma once
+
+#include <climits>
+#include <optional>
+#include <string_view>
+
+#include "base/types.h"
+
+namespace softib::shim {
+
+// A longer root switches the shim off (tree.cpp says so), so a redirected path always fits.
+inline constexpr size_t max_root = 1024;
+using PathBuffer = char[PATH_MAX + max_root];
+
+enum class PathKind : u8 {
+  plain,   // not ours
+  tree,    // a file of the host's tree
+  device   // a uverbs device node: its file in the tree is a placeholder
+};
+
+struct Mapping {
+  PathKind kind = PathKind::plain;
+  u32 device = 0;  // the N of uverbsN
+};
+
+class PathMap {
+ public:
+  // `root` is the host's folder, with sys/ and dev/ in it; it outlives this.
+  PathMap(std::string_view root, bool (*exists)(const char*)) : root_(root), exists_(exists) {}
+
+  // Where an absolute path leads. For a path of ours `out` holds the path to use instead.
+  Mapping map(std::string_view absolute, PathBuffer& out) const;
+
+ private:
+  Mapping map_under_root(std::string_view absolute, PathBuffer& out) const;
+  bool is_ours(PathBuffer& out, std::string_view path) const;
+
+  std::string_view root_;
+  bool (*exists_)(const char*);
+};
+
+// A path relative to a folder can only be ours if it names one of these; anything else need not be looked up.
+bool may_lead_into_tree(std::string_view relative);
+
+// The path as the program knows it, if `path` lies under `root`.
+std::optional<std::string_view> strip_root(std::string_view path, std::string_view root);
+
+// Copies `path` without "//", "/./" and without the ".." that stand among its first three components (below /sys and
+// /dev those are folders, never links; further down ".." is left for the kernel, which knows the links). Gives the
+// length, 0 if it does not fit.
+size_t normalise(std::string_view path, char* out, size_t room);
+
+// The N of "/dev/infiniband/uverbsN", or nothing.
+std::optional<u32> uverbs_number(std::string_view path);
+
+}  // namespace softib::shim

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Builds SoftIB and runs all its tests: test.sh [--quick]
+#
+#   --quick   only the release build with its unit, style and InfiniBand integration tests
+#
+# Installs missing packages, stops at the first part that fails, and ends with `N passed, N failed, N skipped`.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
+. scripts/common.sh
+. scripts/packages.sh
+
+quick=0
+case ${1:-} in
+  --quick) quick=1 ;;
+  "") ;;
+  *) die "usage: test.sh [--quick]" ;;
+esac
+
+logs=build/test-logs
+rm -rf "$logs"
+mkdir -p "$logs"
+
+# Every process that a test starts has this in its environment, so that what stays behind is found.
+SOFTIB_TEST_RUN=$$-$(date +%s)
+SOFTIB_RUNTIME_DIR=$(mktemp -d -t softib-test-XXXXXX) || exit 1
+export SOFTIB_TEST_RUN SOFTIB_RUNTIME_DIR
+unset LD_PRELOAD SOFTIB_FABRIC_DIR SOFTIB_HOST
+started=$SECONDS
+
+left_behind() {
+  local folder pid
+  for folder in /proc/[0-9]*; do
+    pid=${folder#/proc/}
+    [[ $pid == "$$" || $pid == "$BASHPID" ]] && continue
+    if grep -qszx "SOFTIB_TEST_RUN=$SOFTIB_TEST_RUN" "$folder/environ"; then printf '%s\n' "$pid"; fi
+  done
+}
+
+# Ends what this run left behind, and nothing else.
+clean_up() {
+  local pid
+  for pid in $(left_behind); do kill -KILL "$pid" 2>/dev/null; done
+  rm -rf "$SOFTIB_RUNTIME_DIR"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+results=()
+
+total() { python3 tests/summary.py "${results[@]}"; }
+
+fail() {
+  printf '\nFAILED: %s. The end of its log (%s):\n\n' "$1" "$2"
+  tail -n 60 "$2"
+  printf '\nFAILED: %s\n' "$1"
+  local counted
+  counted=$(total)
+  # A part that failed without counting (a build, say) is one failure.
+  [[ $counted == *" 0 failed"* ]] && counted=${counted/ 0 failed/ 1 failed}
+  printf '%s\n' "$counted"
+  exit 1
+}
+
+# part NAME COMMAND...: runs it with the output in a log, and counts what the log counts.
+part() {
+  local name=$1 log=$logs/${1//[^a-z0-9]/-}.log begin=$SECONDS
+  shift
+  say "$name"
+  if ! "$@" >"$log" 2>&1; then
+    results+=(--log "$log")
+    fail "$name" "$log"
+  fi
+  results+=(--log "$log")
+  printf '   %s (%d s)\n' "$(python3 tests/summary.py --log "$log")" $((SECONDS - begin))
+}
+
+build() {
+  local preset=$1 begin=$SECONDS
+  say "build: $preset"
+  build_preset "$preset" "$logs/build-$preset.log" || fail "build of $preset" "$logs/build-$preset.log"
+  printf '   done (%d s)\n' $((SECONDS - begin))
+}
+
+# ctests NAME PRESET [CTEST ARGUMENT...]
+ctests() {
+  local name=$1 preset=$2 log=$logs/${1//[^a-z0-9]/-}.log begin=$SECONDS details status=0
+  shift 2
+  say "$name"
+  # A sanitizer's shadow memory needs the classic address layout on kernels with much address randomisation.
+  local layout=()
+  [[ $preset == *san ]] && setarch "$(uname -m)" -R true 2>/dev/null && layout=(setarch "$(uname -m)" -R)
+  "${layout[@]}" ctest --preset "$preset" "$@" >"$log" 2>&1 || status=1
+  details=$logs/${name//[^a-z0-9]/-}.details.log
+  cp "build/$preset/Testing/Temporary/LastTest.log" "$details" 2>/dev/null && results+=(--ctest "$details")
+  ((status == 0)) || fail "$name" "$log"
+  printf '   %s (%d s)\n' "$(python3 tests/summary.py --ctest "$details")" $((SECONDS - begin))
+}
+
+say "packages"
+wanted=("${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}")
+((quick)) || wanted+=("${packages_sanitizers[@]}")
+need_packages "${wanted[@]}" || die "Packages are missing."
+
+build release
+if ((quick)); then
+  ctests "tests (quick)" release -LE '^kill$' -E '^integration\.ethernet$'
+else
+  ctests "unit and style tests" release -LE '^(integration|kill)$'
+  ctests "stock programs between hosts" release -L '^integration$'
+  ctests "killing test" release -L '^kill$'
+  part "conformance" tests/conformance/run.sh
+  part "pyverbs" tests/conformance/pyverbs.sh
+  build asan
+  ctests "unit tests, address and undefined-behaviour sanitizers" asan
+  build tsan
+  ctests "unit tests, thread sanitizer" tsan
+  build fuzz
+  ctests "recorded fuzz inputs" fuzz
+fi
+
+mapfile -t stray < <(left_behind)
+if ((${#stray[@]})); then
+  ps -o pid,ppid,etime,args -p "$(IFS=,; echo "${stray[*]}")" >"$logs/stray.log" 2>&1
+  fail "no process left behind" "$logs/stray.log"
+fi
+
+say "all tests passed in $(((SECONDS - started) / 60)) min $(((SECONDS - started) % 60)) s"
+total

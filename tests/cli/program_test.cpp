@@ -1,0 +1,141 @@
+// run and env: programs on hosts.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace softib::test {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+class Programs : public CommandTest {
+ protected:
+  void SetUp() override { ASSERT_EQ(softib({"up"}).exit_code, 0); }
+};
+
+class NoFabric : public CommandTest {};
+
+TEST_F(Programs, ExitCodesAndSignalsAreTheProgramsOwn) {
+  EXPECT_EQ(softib({"run", "host0", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(softib({"run", "host0", "--", "sh", "-c", "exit 7"}).exit_code, 7);
+  EXPECT_EQ(shell("\"$SOFTIB\" run host0 -- sh -c 'kill -9 $$'; exit $?").exit_code, 128 + SIGKILL);
+  EXPECT_EQ(shell("exec \"$SOFTIB\" run host0 -- sh -c 'kill -15 $$'").signal, SIGTERM);
+}
+
+TEST_F(Programs, RunReplacesItself) {
+  Outcome outcome = shell("\"$SOFTIB\" run host0 -- sh -c 'echo $$' & p=$!; wait $p; echo $p");
+  size_t line = outcome.out.find('\n');
+  EXPECT_EQ(outcome.out.substr(0, line), outcome.out.substr(line + 1, line)) << outcome.out;
+}
+
+TEST_F(Programs, EnvironmentOfAHost) {
+  Outcome outcome = softib({"run", "host1", "--", "sh", "-c", "echo \"$SOFTIB_HOST|$SOFTIB_FABRIC_DIR|$LD_PRELOAD\""});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, testing::StartsWith("host1|" + fabric_dir() + "|/"));
+  EXPECT_THAT(outcome.out, EndsWith("/lib/libsoftib-preload.so\n"));
+  EXPECT_EQ(outcome.err, "") << "nothing is said by the loader or the library";
+}
+
+TEST_F(Programs, OtherPreloadsStay) {
+  // A second name of a library that is there anyway.
+  Outcome outcome = shell("LD_PRELOAD=libm.so.6 exec \"$SOFTIB\" run host0 -- sh -c 'echo $LD_PRELOAD'");
+  EXPECT_THAT(outcome.out, testing::StartsWith("libm.so.6:/"));
+  outcome =
+      softib({"run", "host0", "--", SOFTIB_COMMAND, "run", "host1", "--", "sh", "-c", "echo $SOFTIB_HOST $LD_PRELOAD"});
+  EXPECT_THAT(outcome.out, testing::StartsWith("host1 /"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr(":"))) << "once, also when nested";
+}
+
+TEST_F(Programs, WordsBehindTheHostBelongToTheCommand) {
+  EXPECT_EQ(softib({"run", "host0", "echo", "--name", "-x", "--", "--help"}).out, "--name -x -- --help\n");
+  EXPECT_EQ(softib({"run", "host0", "--", "echo", "--", "a b", "", "*"}).out, "-- a b  *\n");
+  EXPECT_EQ(softib({"run", "--name", "default", "host0", "--", "echo", "x"}).out, "x\n");
+}
+
+TEST_F(Programs, StandardStreamsPassThrough) {
+  EXPECT_EQ(shell("echo hello | \"$SOFTIB\" run host0 -- cat").out, "hello\n");
+}
+
+TEST_F(Programs, OwnFailuresHaveTheirOwnCodes) {
+  EXPECT_EQ(softib({"run"}).exit_code, 125);
+  EXPECT_EQ(softib({"run", "host0"}).exit_code, 125);
+  EXPECT_EQ(softib({"run", "host0", "--"}).exit_code, 125);
+  EXPECT_EQ(softib({"run", "--colour", "host0", "--", "true"}).exit_code, 125);
+  Outcome host = softib({"run", "host7", "--", "true"});
+  EXPECT_EQ(host.exit_code, 125);
+  EXPECT_EQ(host.err, "softib: fabric 'default' has no host 'host7'; its hosts are host0, host1\n");
+  Outcome missing = softib({"run", "host0", "--", "no-such-program"});
+  EXPECT_EQ(missing.exit_code, 127);
+  EXPECT_EQ(missing.err, "softib: cannot run 'no-such-program': No such file or directory\n");
+  write("plain", "text\n");
+  Outcome plain = softib({"run", "host0", "--", file("plain")});
+  EXPECT_EQ(plain.exit_code, 126);
+  EXPECT_THAT(plain.err, HasSubstr("Permission denied"));
+  EXPECT_EQ(softib({"run", "host0", "--", "/"}).exit_code, 126);
+}
+
+TEST_F(Programs, EnvForAShell) {
+  Outcome outcome = shell(
+      "eval \"$(\"$SOFTIB\" env host1)\"; eval \"$(\"$SOFTIB\" env host1)\"; echo \"$SOFTIB_HOST $SOFTIB_FABRIC_DIR\"; "
+      "case $LD_PRELOAD in *:*) echo twice;; */libsoftib-preload.so) echo once;; esac; "
+      "eval \"$(\"$SOFTIB\" env --unset)\"; echo \"<${SOFTIB_HOST-none} ${SOFTIB_FABRIC_DIR-none} "
+      "${LD_PRELOAD-none}>\"");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "host1 " + fabric_dir() + "\nonce\n<none none none>\n");
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Programs, UnsetLeavesOtherPreloads) {
+  Outcome outcome = shell(
+      "LD_PRELOAD=libm.so.6; export LD_PRELOAD; eval \"$(\"$SOFTIB\" env host1)\"; eval \"$(\"$SOFTIB\" env "
+      "--unset)\"; echo \"$LD_PRELOAD\"");
+  EXPECT_EQ(outcome.out, "libm.so.6\n");
+}
+
+TEST_F(Programs, EnvPlain) {
+  Outcome outcome = softib({"env", "host0", "--plain"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out,
+              testing::StartsWith("SOFTIB_FABRIC_DIR=" + fabric_dir() + "\nSOFTIB_HOST=host0\nLD_PRELOAD=/"));
+}
+
+TEST_F(Programs, EnvErrors) {
+  Outcome host = softib({"env", "host9"});
+  EXPECT_EQ(host.exit_code, 1);
+  EXPECT_EQ(host.out, "") << "nothing for eval";
+  EXPECT_THAT(host.err, HasSubstr("its hosts are host0, host1"));
+  EXPECT_EQ(softib({"env"}).exit_code, 2);
+  EXPECT_EQ(softib({"env", "host0", "--unset"}).exit_code, 2);
+}
+
+TEST_F(NoFabric, RunNamesTheRemedy) {
+  Outcome run = softib({"run", "host0", "--", "true"});
+  EXPECT_EQ(run.exit_code, 125);
+  EXPECT_EQ(run.err, "softib: fabric 'default' is not running; start it with 'softib up'\n");
+  run = softib({"run", "--name", "lab", "host0", "--", "true"});
+  EXPECT_EQ(run.err, "softib: fabric 'lab' is not running; start it with 'softib up --name lab'\n");
+}
+
+TEST_F(NoFabric, StatusAsJsonIsJson) {
+  Outcome status = softib({"status", "--json"});
+  EXPECT_EQ(status.exit_code, 1);
+  EXPECT_EQ(nlohmann::json::parse(status.out)["running"], false);
+}
+
+TEST_F(NoFabric, QuotingSurvivesOddPaths) {
+  set_runtime(file("it's $HOME \"odd\""));
+  Outcome outcome =
+      shell("\"$SOFTIB\" up >/dev/null && eval \"$(\"$SOFTIB\" env host0)\" && printf '%s\\n' \"$SOFTIB_FABRIC_DIR\"");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, fabric_dir() + "\n");
+}
+
+}  // namespace
+}  // namespace softib::test

@@ -1,0 +1,201 @@
+#include "fabric/sysfs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "fabric/runtime.h"
+#include "temp_dir.h"
+
+namespace softib::fabric {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::UnorderedElementsAre;
+
+class Sysfs : public testing::Test {
+ protected:
+  void write(Fabric fabric) {
+    fabric_ = std::move(fabric);
+    auto written = write_sysfs_tree(dir_.path(), fabric_);
+    ASSERT_TRUE(written) << to_int(written.error());
+  }
+  std::string read(const std::string& path) {
+    auto text = read_file(dir_ / ("hosts/" + path));
+    return text ? *text : "<errno " + std::to_string(to_int(text.error())) + ">";
+  }
+  std::vector<std::string> list(const std::string& path) {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(dir_ / ("hosts/" + path))) names.push_back(entry.path().filename());
+    return names;
+  }
+
+  test::TempDir dir_;
+  Fabric fabric_;
+};
+
+TEST_F(Sysfs, DeviceOfTheDefaultFabric) {
+  write(default_fabric());
+  std::string device = "host1/sys/class/infiniband/mlx5_0/";
+  EXPECT_EQ(read(device + "node_guid"), "5254:00ff:fe00:0011\n");
+  EXPECT_EQ(read(device + "sys_image_guid"), "5254:00ff:fe00:0011\n");
+  EXPECT_EQ(read(device + "node_type"), "1: CA\n");
+  EXPECT_EQ(read(device + "node_desc"), "host1 mlx5_0\n");
+  EXPECT_EQ(read(device + "hca_type"), "SoftIB\n");
+  EXPECT_EQ(read(device + "fw_ver"), "1.0.0\n");
+  EXPECT_EQ(read(device + "hw_rev"), "0\n");
+  EXPECT_EQ(read(device + "board_id"), "SOFTIB_0001\n");
+  EXPECT_EQ(read(device + "device/class"), "0x020700\n");
+  EXPECT_EQ(read(device + "device/infiniband/mlx5_0/node_type"), "1: CA\n");
+  EXPECT_EQ(read(device + "subsystem/mlx5_0/node_type"), "1: CA\n");
+}
+
+TEST_F(Sysfs, PortOfTheDefaultFabric) {
+  write(default_fabric());
+  std::string port = "host0/sys/class/infiniband/mlx5_0/ports/1/";
+  EXPECT_EQ(read(port + "state"), "4: ACTIVE\n");
+  EXPECT_EQ(read(port + "phys_state"), "5: LinkUp\n");
+  EXPECT_EQ(read(port + "link_layer"), "InfiniBand\n");
+  EXPECT_EQ(read(port + "rate"), "200 Gb/sec (4X HDR)\n");
+  EXPECT_EQ(read(port + "lid"), "0x2\n");
+  EXPECT_EQ(read(port + "lid_mask_count"), "0\n");
+  EXPECT_EQ(read(port + "sm_lid"), "0x1\n");
+  EXPECT_EQ(read(port + "sm_sl"), "0\n");
+  EXPECT_EQ(read(port + "cap_mask"), "0x02014800\n");
+  EXPECT_EQ(read(port + "gids/0"), "fe80:0000:0000:0000:5254:00ff:fe00:0001\n");
+  EXPECT_EQ(read(port + "gids/1"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
+  EXPECT_EQ(read(port + "gid_attrs/types/0"), "IB/RoCE v1\n");
+  EXPECT_EQ(read(port + "gid_attrs/types/1"), "");
+  EXPECT_EQ(read(port + "gid_attrs/ndevs/0"), "");
+  EXPECT_EQ(read(port + "pkeys/0"), "0xffff\n");
+  EXPECT_EQ(read(port + "pkeys/1"), "0x0000\n");
+  EXPECT_EQ(list("host0/sys/class/infiniband/mlx5_0/ports/1/gids").size(), ipc::max_gids_per_port);
+  EXPECT_EQ(list("host0/sys/class/infiniband/mlx5_0/ports/1/pkeys").size(), ipc::max_pkeys_per_port);
+  EXPECT_EQ(read(port + "counters/port_xmit_data"), "0\n");
+  EXPECT_EQ(read(port + "counters/symbol_error"), "0\n");
+  EXPECT_EQ(read(port + "hw_counters/lifespan"), "10\n");
+}
+
+TEST_F(Sysfs, VerbsDevices) {
+  write(*parse("{hosts: 1, hcas: 2}", "f"));
+  EXPECT_THAT(list("host0/sys/class/infiniband"), UnorderedElementsAre("mlx5_0", "mlx5_1"));
+  EXPECT_THAT(list("host0/sys/class/infiniband_verbs"), UnorderedElementsAre("abi_version", "uverbs0", "uverbs1"));
+  EXPECT_THAT(list("host0/dev/infiniband"), UnorderedElementsAre("uverbs0", "uverbs1"));
+  EXPECT_EQ(read("host0/sys/class/infiniband_verbs/abi_version"), "6\n");
+  EXPECT_EQ(read("host0/sys/class/infiniband_mad/abi_version"), "5\n");
+  std::string node = "host0/sys/class/infiniband_verbs/uverbs1/";
+  EXPECT_EQ(read(node + "dev"), "231:193\n");
+  EXPECT_EQ(read(node + "ibdev"), "mlx5_1\n");
+  EXPECT_EQ(read(node + "abi_version"), "2\n");
+  EXPECT_EQ(read(node + "device/infiniband/mlx5_1/node_desc"), "host0 mlx5_1\n");
+  EXPECT_TRUE(fs::exists(dir_ / "hosts/host0/sys/class/infiniband/mlx5_1/device/infiniband_verbs/uverbs1"));
+}
+
+TEST_F(Sysfs, LinksAreRelative) {
+  write(default_fabric());
+  for (const auto& entry : fs::recursive_directory_iterator(dir_.path()))
+    if (entry.is_symlink()) {
+      EXPECT_TRUE(fs::read_symlink(entry).is_relative()) << entry.path();
+      EXPECT_TRUE(fs::exists(entry.path())) << entry.path() << " points nowhere";
+    }
+}
+
+TEST_F(Sysfs, Ethernet) {
+  write(*parse("{hosts: 1, hcas: 2, link_layer: ethernet}", "f"));
+  std::string port = "host0/sys/class/infiniband/mlx5_1/ports/1/";
+  EXPECT_EQ(read(port + "link_layer"), "Ethernet\n");
+  EXPECT_EQ(read(port + "lid"), "0x0\n");
+  EXPECT_EQ(read(port + "cap_mask"), "0x00010000\n");
+  EXPECT_EQ(read(port + "gid_attrs/types/0"), "IB/RoCE v1\n");
+  EXPECT_EQ(read(port + "gid_attrs/types/1"), "RoCE v2\n");
+  EXPECT_EQ(read(port + "gids/3"), "0000:0000:0000:0000:0000:ffff:0a01:0001\n");
+  EXPECT_EQ(read(port + "gid_attrs/ndevs/3"), "roce1\n");
+  EXPECT_EQ(read(port + "gid_attrs/ndevs/4"), "");
+  EXPECT_EQ(read("host0/sys/class/infiniband/mlx5_1/device/class"), "0x020000\n");
+}
+
+TEST_F(Sysfs, RealMakesShowTheirIdentity) {
+  write(*parse("hosts: [{hcas: [{model: connectx-6}]}]", "f"));
+  std::string device = "host0/sys/class/infiniband/mlx5_0/";
+  EXPECT_EQ(read(device + "hca_type"), "MT4123\n");
+  EXPECT_EQ(read(device + "device/vendor"), "0x15b3\n");
+  EXPECT_EQ(read(device + "device/device"), "0x101b\n");
+}
+
+TEST_F(Sysfs, UncabledPort) {
+  write(*parse("{hosts: 1, cables: []}", "f"));
+  EXPECT_EQ(read("host0/sys/class/infiniband/mlx5_0/ports/1/state"), "1: DOWN\n");
+  EXPECT_EQ(read("host0/sys/class/infiniband/mlx5_0/ports/1/phys_state"), "2: Polling\n");
+}
+
+TEST_F(Sysfs, UpdateChangesWhatDiffersOnly) {
+  write(default_fabric());
+  std::string port = "host0/sys/class/infiniband/mlx5_0/ports/1/";
+  auto inode = [&](const char* name) {
+    struct stat info {};
+    return ::stat((dir_ / ("hosts/" + port + name)).c_str(), &info) == 0 ? info.st_ino : 0;
+  };
+  ino_t rate_before = inode("rate");
+  ino_t state_before = inode("state");
+  PortStatus before = initial_status(fabric_, fabric_.hosts[0].hcas[0].ports[0]);
+  PortStatus now = before;
+  now.state = ipc::PortState::down;
+  now.phys_state = PhysState::disabled;
+  now.lid = 0x1234;
+  now.lmc = 3;
+  now.pkeys = {0x8001, 0x7fff};
+  now.gids.push_back({Gid{{1, 2, 3}}, GidType::ib});
+  ASSERT_TRUE(update_port(dir_.path(), fabric_, {0, 0, 0}, before, now));
+  EXPECT_EQ(read(port + "state"), "1: DOWN\n");
+  EXPECT_EQ(read(port + "phys_state"), "3: Disabled\n");
+  EXPECT_EQ(read(port + "lid"), "0x1234\n");
+  EXPECT_EQ(read(port + "lid_mask_count"), "3\n");
+  EXPECT_EQ(read(port + "pkeys/0"), "0x8001\n");
+  EXPECT_EQ(read(port + "pkeys/1"), "0x7fff\n");
+  EXPECT_EQ(read(port + "gids/1"), "0102:0300:0000:0000:0000:0000:0000:0000\n");
+  EXPECT_EQ(read(port + "gid_attrs/types/1"), "IB/RoCE v1\n");
+  EXPECT_EQ(inode("rate"), rate_before);
+  EXPECT_NE(inode("state"), state_before) << "replaced, not written into: a reader sees the old text or the new";
+  ASSERT_TRUE(update_port(dir_.path(), fabric_, {0, 0, 0}, now, before));
+  EXPECT_EQ(read(port + "gids/1"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
+  EXPECT_EQ(read(port + "gid_attrs/types/1"), "");
+  EXPECT_EQ(read("host1/sys/class/infiniband/mlx5_0/ports/1/state"), "4: ACTIVE\n") << "the other host's port stays";
+}
+
+TEST_F(Sysfs, Counters) {
+  write(default_fabric());
+  PortCounters counters{
+      .tx_bytes = 4096, .tx_packets = 7, .rx_bytes = 1ULL << 40, .rx_packets = 9, .multicast_tx_packets = 2};
+  ASSERT_TRUE(write_counters(dir_.path(), fabric_, {0, 0, 0}, counters));
+  std::string path = "host0/sys/class/infiniband/mlx5_0/ports/1/counters/";
+  EXPECT_EQ(read(path + "port_xmit_data"), "1024\n");
+  EXPECT_EQ(read(path + "port_rcv_data"), "274877906944\n");
+  EXPECT_EQ(read(path + "port_xmit_packets"), "7\n");
+  EXPECT_EQ(read(path + "unicast_xmit_packets"), "5\n");
+  EXPECT_EQ(read(path + "multicast_xmit_packets"), "2\n");
+}
+
+TEST_F(Sysfs, RewritingTheWholeTreeIsAllowed) {
+  write(default_fabric());
+  write(default_fabric());
+  EXPECT_EQ(read("host0/sys/class/infiniband/mlx5_0/ports/1/state"), "4: ACTIVE\n");
+}
+
+TEST_F(Sysfs, FailureIsReported) {
+  auto written = write_sysfs_tree(dir_ / "none", default_fabric());
+  ASSERT_FALSE(written);
+  EXPECT_EQ(to_int(written.error()), ENOENT);
+}
+
+TEST(SysfsValues, FirstPortWithoutASwitchCarriesTheSubnetManager) {
+  Fabric fabric = *parse("{hosts: 2, switches: [], cables: [[host0/mlx5_0/1, host1/mlx5_0/1]]}", "f");
+  EXPECT_TRUE(initial_status(fabric, fabric.hosts[0].hcas[0].ports[0]).capabilities & IBV_PORT_SM);
+  EXPECT_FALSE(initial_status(fabric, fabric.hosts[1].hcas[0].ports[0]).capabilities & IBV_PORT_SM);
+}
+
+}  // namespace
+}  // namespace softib::fabric

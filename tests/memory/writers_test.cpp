@@ -1,0 +1,239 @@
+// Other threads at work in the range while it is moved.
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <atomic>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+#include "hca/memory/write_hold.h"
+#include "memory/support.h"
+
+namespace softib::hca::testing {
+namespace {
+
+// Each thread adds to counters of its own all over the region, in an order of its own, and notes how often.
+class Hammer {
+ public:
+  Hammer(Region& region, unsigned threads) : region_(region), notes_(threads) {
+    for (unsigned t = 0; t < threads; ++t) {
+      notes_[t].assign(pages(), 0);
+      threads_.emplace_back([this, t] { run(t); });
+    }
+  }
+  ~Hammer() { stop(); }
+
+  void stop() {
+    stop_ = true;
+    for (auto& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
+  }
+
+  // Updates that did not arrive; and reads that gave another value than the thread had just written.
+  [[nodiscard]] u64 lost() const {
+    u64 sum = wrong_reads_;
+    for (unsigned t = 0; t < notes_.size(); ++t) {
+      for (u64 i = 0; i < pages(); ++i) sum += *counter(t, i) != notes_[t][i];
+    }
+    return sum;
+  }
+  [[nodiscard]] u64 updates() const { return updates_; }
+
+ private:
+  [[nodiscard]] u64 pages() const { return region_.size() / page; }
+  [[nodiscard]] volatile u64* counter(unsigned thread, u64 index) const {
+    return reinterpret_cast<volatile u64*>(region_.data() + index * page) + thread;
+  }
+
+  void run(unsigned thread) {
+    u64 state = thread + 1;
+    u64 done = 0;
+    while (!stop_) {
+      state = state * 6364136223846793005 + 1442695040888963407;
+      const u64 index = (state >> 33) % pages();
+      volatile u64* at = counter(thread, index);
+      if (*at != notes_[thread][index]) ++wrong_reads_;
+      *at = ++notes_[thread][index];
+      ++done;
+    }
+    updates_ += done;
+  }
+
+  Region& region_;
+  std::vector<std::vector<u64>> notes_;
+  std::vector<std::thread> threads_;
+  std::atomic<bool> stop_{false};
+  std::atomic<u64> updates_{0};
+  std::atomic<u64> wrong_reads_{0};
+};
+
+void hammer_during_share(u64 size, bool touched, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    auto memory = make_memory();
+    Region region(size);
+    if (touched) {
+      for (u64 i = 0; i < size; i += page) region.data()[i + 1000] = 1;
+    }
+    Hammer hammer(region, 3);
+    ::usleep(2000);
+    const auto shared = memory->share(region.address(), region.size(), true);
+    ::usleep(2000);
+    hammer.stop();
+    ASSERT_TRUE(shared);
+    ASSERT_EQ(shared->size(), region.size());
+    ASSERT_EQ(hammer.lost(), 0U) << "round " << round << " after " << hammer.updates() << " updates";
+    ASSERT_GT(hammer.updates(), 0U);
+  }
+}
+
+TEST(Writers, LoseNothingOnTouchedPages) {
+  if (!can_hold_writers()) GTEST_SKIP() << "no userfaultfd here";
+  hammer_during_share(4 * mebibyte, true, 60);
+}
+
+TEST(Writers, LoseNothingOnPagesNeverTouched) {
+  if (!can_hold_writers()) GTEST_SKIP() << "no userfaultfd here";
+  hammer_during_share(16 * mebibyte, false, 40);
+}
+
+TEST(Writers, LoseNothingOnASinglePage) {
+  if (!can_hold_writers()) GTEST_SKIP() << "no userfaultfd here";
+  hammer_during_share(page, true, 400);
+}
+
+TEST(Writers, LoseNothingInLargeMoves) {
+  if (!can_hold_writers()) GTEST_SKIP() << "no userfaultfd here";
+  hammer_during_share(128 * mebibyte, true, 4);
+}
+
+TEST(Writers, UntouchedPagesStillTakeNoMemory) {
+  if (!can_hold_writers()) GTEST_SKIP() << "no userfaultfd here";
+  auto memory = make_memory();
+  Region small(page);
+  Region region(64 * mebibyte);
+  Hammer hammer(small, 1);
+  ASSERT_EQ(memory->share(region.address(), region.size(), true)->size(), region.size());
+  EXPECT_LE(memory->usage().file_bytes, 4 * page);
+}
+
+// The kernel writes into the range for a thread: read() from a pipe.
+TEST(Writers, SystemCallsOfOtherThreadsSucceed) {
+  WriteHold hold;
+  if (hold.open() != WriteHold::Reach::kernel) GTEST_SKIP() << "no right to hold system calls";
+  auto memory = make_memory();
+  constexpr u64 rounds = 300;
+  Region region(rounds * page);
+  std::atomic<u64> failed{0};
+  std::atomic<u64> at{0};
+  int line[2];
+  ASSERT_EQ(::pipe(line), 0);
+  std::thread reader([&] {
+    for (u64 i = 0; at < rounds; ++i) {
+      const u64 slot = at;  // goes with the page that is being moved
+      u64 value = 0;
+      if (::write(line[1], &i, sizeof i) != sizeof i) ++failed;
+      char* place = region.data() + slot * page + (i % 500) * 8;
+      if (::read(line[0], place, sizeof i) != sizeof i) ++failed;
+      std::memcpy(&value, place, sizeof value);
+      if (value != i) ++failed;
+      if (slot == rounds) break;
+    }
+  });
+  for (u64 i = 0; i + 1 < rounds; ++i, ++at) {
+    ASSERT_EQ(memory->share(region.address() + i * page, page, true)->size(), page);
+    ::usleep(30);
+  }
+  at = rounds;
+  reader.join();
+  EXPECT_EQ(failed, 0U);
+}
+
+TEST(Writers, AUserfaultfdOfTheProgramKeepsItsPages) {
+  const int own = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+  if (own < 0) GTEST_SKIP() << "no userfaultfd here";
+  uffdio_api api{UFFD_API, 0, 0};
+  ASSERT_EQ(::ioctl(own, UFFDIO_API, &api), 0);
+  auto memory = make_memory();
+  Region region(4 * page);
+  fill(region.data(), region.size(), 1);
+  uffdio_register request{{region.address(), region.size()}, UFFDIO_REGISTER_MODE_MISSING, 0};
+  ASSERT_EQ(::ioctl(own, UFFDIO_REGISTER, &request), 0);
+  const auto shared = memory->share(region.address(), region.size(), true);
+  ASSERT_TRUE(shared);
+  EXPECT_TRUE(shared->empty());
+  EXPECT_EQ(::ioctl(own, UFFDIO_UNREGISTER, &request.range), 0);
+  ::close(own);
+}
+
+// As the default profile of container engines does.
+bool forbid_userfaultfd() {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+  };
+  const sock_fprog program{sizeof rules / sizeof rules[0], rules};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+bool become_ordinary() {
+  return ::getuid() != 0 || (::setresgid(65534, 65534, 65534) == 0 && ::setresuid(65534, 65534, 65534) == 0 &&
+                             ::prctl(PR_SET_DUMPABLE, 1) == 0);
+}
+
+std::string share_without_userfaultfd(bool with_thread) {
+  if (!become_ordinary() || !forbid_userfaultfd()) return "can't give up rights";
+  if (can_hold_writers()) return "";  // the system lets everybody have it
+  auto memory = make_memory();
+  Region region(8 * page);
+  fill(region.data(), region.size(), 2);
+  std::atomic<bool> stop{false};
+  std::thread other;
+  if (with_thread) other = std::thread([&] { while (!stop) ::usleep(100); });
+  const auto shared = memory->share(region.address(), region.size(), true);
+  stop = true;
+  if (with_thread) other.join();
+  if (!shared) return "share failed";
+  if (first_difference(region.data(), region.size(), 2) != -1) return "contents lost";
+  const bool moved = shared->size() == region.size();
+  return moved == with_thread ? (moved ? "moved beside another thread" : "not moved although alone") : "";
+}
+
+TEST(Writers, WithoutUserfaultfdALoneThreadStillMoves) {
+  EXPECT_EQ(in_child([] { return share_without_userfaultfd(false); }), "");
+}
+
+TEST(Writers, WithoutUserfaultfdNothingIsMovedBesideOthers) {
+  EXPECT_EQ(in_child([] { return share_without_userfaultfd(true); }), "");
+}
+
+// An ordinary user can hold threads, but not their system calls: then the first and last page, which others may use as
+// well, stay where they are.
+std::string share_as_ordinary_user() {
+  if (!become_ordinary()) return "can't give up rights";
+  WriteHold hold;
+  if (hold.open() != WriteHold::Reach::threads) return "";
+  auto memory = make_memory();
+  Region region(16 * mebibyte);
+  Hammer hammer(region, 2);
+  const auto shared = memory->share(region.address() + 100, region.size() - 200, true);
+  ::usleep(1000);
+  hammer.stop();
+  if (!shared) return "share failed";
+  if (shared->begin != region.address() + page || shared->end != region.address() + region.size() - page)
+    return "not the inner pages";
+  return hammer.lost() == 0 ? "" : "lost updates";
+}
+
+TEST(Writers, AnOrdinaryUserMovesTheInnerPages) { EXPECT_EQ(in_child(share_as_ordinary_user), ""); }
+
+}  // namespace
+}  // namespace softib::hca::testing

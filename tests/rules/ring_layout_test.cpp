@@ -1,0 +1,69 @@
+#include "hca/rules/ring_layout.h"
+
+#include <gtest/gtest.h>
+
+#include "abi/rxe.h"
+#include "hca/limits.h"
+
+namespace softib::hca {
+namespace {
+
+TEST(RingLayout, HoldsWhatWasAskedFor) {
+  for (u32 entries : {0U, 1U, 2U, 3U, 4U, 127U, 128U, 129U, 16384U}) {
+    RingLayout cq = cq_layout(entries);
+    EXPECT_GE(cq.entries(), entries);
+    EXPECT_GE(cq.slots, 2U);
+    EXPECT_EQ(cq.slots & cq.mask(), 0U) << "a power of two";
+    EXPECT_EQ(cq.log2_size, 6) << "48-byte entries in 64-byte slots";
+    EXPECT_EQ(cq.bytes(), 384 + u64{cq.slots} * 64);
+  }
+}
+
+TEST(RingLayout, ElementsHoldTheirLists) {
+  for (u32 sges = 1; sges <= limits::max_sge; ++sges) {
+    EXPECT_GE(1U << receive_layout(1, sges).log2_size, sizeof(abi::RecvWqe) + sges * 16);
+    EXPECT_LT(1U << receive_layout(1, sges).log2_size, 2 * (sizeof(abi::RecvWqe) + sges * 16));
+    for (u32 bytes : {0U, 64U, 256U, 1024U})
+      EXPECT_GE(1U << send_layout(1, sges, bytes).log2_size, sizeof(abi::SendWqe) + std::max(sges * 16, bytes));
+  }
+}
+
+TEST(PlanQp, GrantsAtLeastWhatIsAskedFor) {
+  for (u32 wr : {0U, 1U, 100U, limits::max_qp_wr})
+    for (u32 sges : {0U, 1U, 5U, limits::max_sge})
+      for (u32 bytes : {0U, 220U, limits::max_inline}) {
+        auto plan = plan_qp({wr, wr, sges, sges, bytes}, false);
+        ASSERT_TRUE(plan);
+        EXPECT_GE(plan->granted.max_send_wr, wr);
+        EXPECT_GE(plan->granted.max_recv_wr, wr);
+        EXPECT_GE(plan->granted.max_send_sge, std::max(sges, 1U));
+        EXPECT_GE(plan->granted.max_recv_sge, std::max(sges, 1U));
+        EXPECT_GE(plan->granted.max_inline, std::max(bytes, 220U));
+        EXPECT_EQ(plan->granted.max_send_wr, plan->send.entries());
+      }
+}
+
+TEST(PlanQp, RefusesMoreThanTheLimits) {
+  ipc::QpCaps most{limits::max_qp_wr, limits::max_qp_wr, limits::max_sge, limits::max_sge, limits::max_inline};
+  ASSERT_TRUE(plan_qp(most, false));
+  for (u32 ipc::QpCaps::*field : {&ipc::QpCaps::max_send_wr, &ipc::QpCaps::max_recv_wr, &ipc::QpCaps::max_send_sge,
+                                  &ipc::QpCaps::max_recv_sge, &ipc::QpCaps::max_inline}) {
+    for (u32 value : {most.*field + 1, ~0U}) {
+      ipc::QpCaps asked = most;
+      asked.*field = value;
+      auto plan = plan_qp(asked, false);
+      ASSERT_FALSE(plan);
+      EXPECT_EQ(to_int(plan.error()), EINVAL);
+    }
+  }
+}
+
+TEST(PlanQp, AnSrqReplacesTheReceiveQueue) {
+  auto plan = plan_qp({1, ~0U, 1, ~0U, 0}, true);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->receive.bytes(), 0U);
+  EXPECT_EQ(plan->granted.max_recv_wr, 0U);
+}
+
+}  // namespace
+}  // namespace softib::hca

@@ -1,0 +1,118 @@
+#include "shim/paths.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace softib::shim {
+namespace {
+
+constexpr std::string_view root = "/run/softib/default/hosts/host0";
+
+bool tree_has(const char* path) {
+  std::string_view rest = path;
+  return rest == "/run/softib/default/hosts/host0/sys/devices/pci0000:00/0000:01:00.0" ||
+         rest == "/run/softib/default/hosts/host0/sys/bus/pci/devices/0000:01:00.0";
+}
+
+struct Case {
+  const char* given;
+  PathKind kind;
+  const char* under_root;  // what follows the root, for ours
+};
+
+class Paths : public testing::TestWithParam<Case> {};
+
+TEST_P(Paths, LeadWhereTheyShould) {
+  PathBuffer out;
+  Mapping mapping = PathMap(root, tree_has).map(GetParam().given, out);
+  EXPECT_EQ(mapping.kind, GetParam().kind) << GetParam().given;
+  if (!GetParam().under_root) return;
+  EXPECT_EQ(std::string(out), std::string(root) + GetParam().under_root);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, Paths,
+    testing::Values(
+        // whole folders, whether or not the tree has them
+        Case{"/sys/class/infiniband", PathKind::tree, "/sys/class/infiniband"},
+        Case{"/sys/class/infiniband/", PathKind::tree, "/sys/class/infiniband/"},
+        Case{"/sys/class/infiniband/mlx5_0/ports/1/lid", PathKind::tree, "/sys/class/infiniband/mlx5_0/ports/1/lid"},
+        Case{"/sys/class/infiniband_verbs/abi_version", PathKind::tree, "/sys/class/infiniband_verbs/abi_version"},
+        Case{"/sys/class/infiniband_mad/umad0", PathKind::tree, "/sys/class/infiniband_mad/umad0"},
+        Case{"/dev/infiniband", PathKind::tree, "/dev/infiniband"},
+        Case{"/dev/infiniband/rdma_cm", PathKind::tree, "/dev/infiniband/rdma_cm"},
+        // device nodes
+        Case{"/dev/infiniband/uverbs0", PathKind::device, "/dev/infiniband/uverbs0"},
+        Case{"/dev/infiniband/uverbs31", PathKind::device, "/dev/infiniband/uverbs31"},
+        Case{"/dev/infiniband/uverbs", PathKind::tree, "/dev/infiniband/uverbs"},
+        Case{"/dev/infiniband/uverbs0x", PathKind::tree, "/dev/infiniband/uverbs0x"},
+        Case{"/dev/infiniband/uverbs99999999999", PathKind::tree, "/dev/infiniband/uverbs99999999999"},
+        Case{"/dev/char/231:193", PathKind::device, "/dev/infiniband/uverbs1"},
+        Case{"/dev/char/231:191", PathKind::plain, nullptr},
+        Case{"/dev/char/1:3", PathKind::plain, nullptr},
+        // PCI devices of the tree, and those of the machine
+        Case{"/sys/devices/pci0000:00/0000:01:00.0", PathKind::tree, "/sys/devices/pci0000:00/0000:01:00.0"},
+        Case{"/sys/devices/pci0000:00/0000:01:00.0/vendor", PathKind::tree,
+             "/sys/devices/pci0000:00/0000:01:00.0/vendor"},
+        Case{"/sys/devices/pci0000:00/0000:00:1f.0/vendor", PathKind::plain, nullptr},
+        Case{"/sys/devices/pci0000:00", PathKind::plain, nullptr},
+        Case{"/sys/bus/pci/devices/0000:01:00.0/numa_node", PathKind::tree,
+             "/sys/bus/pci/devices/0000:01:00.0/numa_node"},
+        Case{"/sys/bus/pci/devices/0000:00:02.0", PathKind::plain, nullptr},
+        Case{"/sys/bus/pci/devices/", PathKind::plain, nullptr},
+        // spellings
+        Case{"//sys///class/./infiniband/mlx5_0", PathKind::tree, "/sys/class/infiniband/mlx5_0"},
+        Case{"/sys/class/net/../infiniband", PathKind::tree, "/sys/class/infiniband"},
+        Case{"/sys/class/infiniband/../net/eth0", PathKind::plain, nullptr},
+        Case{"/tmp/../dev/infiniband/uverbs0", PathKind::device, "/dev/infiniband/uverbs0"},
+        // below a link ".." means what the link says: left alone
+        Case{"/sys/class/infiniband/mlx5_0/../..", PathKind::tree, "/sys/class/infiniband/mlx5_0/../.."},
+        // neighbours
+        Case{"/sys/class/net", PathKind::plain, nullptr}, Case{"/dev/infiniband2", PathKind::plain, nullptr},
+        Case{"/sys", PathKind::plain, nullptr}, Case{"/", PathKind::plain, nullptr},
+        Case{"/home/sys/class/infiniband", PathKind::plain, nullptr}, Case{"", PathKind::plain, nullptr},
+        // a program that already stands in the tree
+        Case{"/run/softib/default/hosts/host0/dev/infiniband/uverbs1", PathKind::device, "/dev/infiniband/uverbs1"},
+        Case{"/run/softib/default/hosts/host0/sys/class/net", PathKind::tree, "/sys/class/net"},
+        Case{"/run/softib/default/hosts/host01/sys", PathKind::plain, nullptr}));
+
+TEST(PathMap, DeviceNumberComesOut) {
+  PathBuffer out;
+  EXPECT_EQ(PathMap(root, tree_has).map("/dev/infiniband/uverbs12", out).device, 12U);
+  EXPECT_EQ(PathMap(root, tree_has).map("/dev/char/231:200", out).device, 8U);
+}
+
+TEST(PathMap, OverlongPathsAreLeftToTheKernel) {
+  PathBuffer out;
+  std::string path = "/sys/class/infiniband/" + std::string(PATH_MAX, 'x');
+  EXPECT_EQ(PathMap(root, tree_has).map(path, out).kind, PathKind::plain);
+  path.resize(PATH_MAX - 1);
+  EXPECT_EQ(PathMap(root, tree_has).map(path, out).kind, PathKind::tree);
+  EXPECT_EQ(std::string(out).size(), root.size() + path.size());
+}
+
+TEST(PathMap, RootNeverPassesTheBuffer) {
+  std::string longest = "/" + std::string(max_root - 2, 'r');
+  std::string path = "/sys/class/infiniband/";
+  path.resize(PATH_MAX - 1, 'x');
+  PathBuffer out;
+  EXPECT_EQ(PathMap(longest, tree_has).map(path, out).kind, PathKind::tree);
+}
+
+TEST(Normalise, SaysWhenThereIsNoRoom) {
+  char out[8];
+  EXPECT_EQ(normalise("/abc/de", out, sizeof out), 7U);
+  EXPECT_EQ(normalise("/abc/def", out, sizeof out), 0U);
+}
+
+TEST(StripRoot, GivesTheProgramsName) {
+  EXPECT_EQ(strip_root("/run/softib/default/hosts/host0/sys/devices/x", root), "/sys/devices/x");
+  EXPECT_EQ(strip_root("/run/softib/default/hosts/host0/dev", root), "/dev");
+  EXPECT_FALSE(strip_root("/run/softib/default/hosts/host0", root));
+  EXPECT_FALSE(strip_root("/run/softib/default/hosts/host0/system", root));
+  EXPECT_FALSE(strip_root("/sys/class/infiniband", root));
+}
+
+}  // namespace
+}  // namespace softib::shim
