@@ -43,13 +43,20 @@ class SeedMaker {
       world_.window.reset();
       IoctlCall call = well_formed(world_, row);
       if (row.driver_data) call.driver_out(sizeof(rxe_create_qp_resp));
-      for (auto& attribute : call.attributes) {
+      for (auto& attribute : call.attributes)
         if (attribute.len == sizeof(u32) && attribute.data == 0) attribute.data = 4;  // entries, limits
-        if (attribute.attr_id == UVERBS_ATTR_CREATE_QP_TYPE && row.object == UVERBS_OBJECT_QP) attribute.data = 2;
-      }
+      if (row.object == UVERBS_OBJECT_QP && row.method == UVERBS_METHOD_QP_CREATE) complete_create_qp(call);
       call.store();
       ioctls[row.name] = contents(0);
     }
+  }
+
+  void complete_create_qp(IoctlCall& call) {
+    for (auto& attribute : call.attributes)
+      if (attribute.attr_id == UVERBS_ATTR_CREATE_QP_TYPE) attribute.data = IB_UVERBS_QPT_RC;
+    call.handle(UVERBS_ATTR_CREATE_QP_PD_HANDLE, world_.pd);
+    call.handle(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, world_.cq);
+    call.handle(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, world_.cq);
   }
 
   template <typename Request, typename Response>

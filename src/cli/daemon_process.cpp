@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto start_limit = 120s;  // a fabric of thousands of ports has as many folders to write
-constexpr auto stop_limit = 10s;
+constexpr auto stop_limit = 30s;    // and to take away
 constexpr auto kill_limit = 5s;
 constexpr auto poll_interval = 5ms;
 constexpr size_t shown_log_lines = 10;
@@ -150,6 +150,7 @@ fabric::Parsed<void> stop_daemon(const std::string& dir) {
     return refuse(fmt::format("cannot tell which process the daemon of {} is; is it in another container?", dir));
   if (::kill(*pid, SIGTERM) < 0 && errno != ESRCH)
     return refuse(fmt::format("cannot end the daemon (process {}): {}", *pid, words(errno)));
+  ::kill(*pid, SIGCONT);  // a stopped process sees no SIGTERM
   if (gone_within(dir, stop_limit)) return {};
   ::kill(*pid, SIGKILL);
   if (gone_within(dir, kill_limit)) return {};

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "cli/installation.h"
@@ -46,6 +48,18 @@ std::string known_hosts(const fabric::Fabric& fabric) {
   return fmt::format("{}{}", fmt::join(names, ", "), more ? fmt::format(" and {} more", more) : "");
 }
 
+// softibd made a folder for each host; reading the whole description of a large fabric would take longer than most
+// programs.
+bool has_host(const std::string& dir, std::string_view host) {
+  return fabric::valid_host_name(host) && ::access(fmt::format("{}/hosts/{}", dir, host).c_str(), F_OK) == 0;
+}
+
+tl::unexpected<fabric::Error> unknown_host(const std::string& dir, std::string_view fabric, std::string_view host) {
+  auto description = fabric::load(dir + "/fabric.yaml");
+  if (!description) return refuse(description.error().text);
+  return refuse(fmt::format("fabric '{}' has no host '{}'; its hosts are {}", fabric, host, known_hosts(*description)));
+}
+
 }  // namespace
 
 std::string with_preload(std::string_view current, std::string_view library) {
@@ -61,17 +75,15 @@ std::string without_preload(std::string_view current) {
 }
 
 fabric::Parsed<std::vector<Variable>> host_environment(std::string_view fabric, std::string_view host) {
-  auto description = running_description(fabric);
-  if (!description) return refuse(description.error().text);
-  if (!fabric::find_host(*description, host))
-    return refuse(
-        fmt::format("fabric '{}' has no host '{}'; its hosts are {}", fabric, host, known_hosts(*description)));
+  auto dir = running_folder(fabric);
+  if (!dir) return refuse(dir.error().text);
+  if (!has_host(*dir, host)) return unknown_host(*dir, fabric, host);
   auto library = find_preload_library();
   if (!library) return refuse(library.error().text);
   if (library->find_first_of(separators) != std::string::npos)
     return refuse(
         fmt::format("the loader can't preload '{}': its path has a space or a colon; move it elsewhere", *library));
-  return std::vector<Variable>{{"SOFTIB_FABRIC_DIR", fabric::fabric_dir(fabric)},
+  return std::vector<Variable>{{"SOFTIB_FABRIC_DIR", *dir},
                                {"SOFTIB_HOST", std::string(host)},
                                {"LD_PRELOAD", with_preload(variable("LD_PRELOAD"), *library)}};
 }

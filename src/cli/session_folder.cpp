@@ -69,7 +69,7 @@ std::string command_for(std::string_view command, std::string_view fabric) {
   return fabric == "default" ? fmt::format("softib {}", command) : fmt::format("softib {} --name {}", command, fabric);
 }
 
-fabric::Parsed<fabric::Fabric> running_description(std::string_view name) {
+fabric::Parsed<std::string> running_folder(std::string_view name) {
   std::string dir = fabric::fabric_dir(name);
   switch (fabric::liveness(dir)) {
     case fabric::Liveness::absent:
@@ -84,7 +84,7 @@ fabric::Parsed<fabric::Fabric> running_description(std::string_view name) {
   // Programs will be told to trust this folder.
   for (const std::string& path : {fabric::runtime_dir(), dir})
     if (auto opened = fabric::open_private_dir(path, false); !opened) return refuse(opened.error().text);
-  return fabric::load(dir + "/fabric.yaml");
+  return dir;
 }
 
 }  // namespace softib::cli

@@ -22,8 +22,8 @@ struct LockedFolder {
 [[nodiscard]] fabric::Parsed<void> remove_folder(const std::string& path);
 [[nodiscard]] fabric::Parsed<void> empty_folder(const std::string& path);
 
-// The description of a running fabric. The error names the remedy.
-[[nodiscard]] fabric::Parsed<fabric::Fabric> running_description(std::string_view fabric);
+// The folder of a running fabric, if it is one to trust. The error names the remedy.
+[[nodiscard]] fabric::Parsed<std::string> running_folder(std::string_view fabric);
 
 // "softib up", or "softib up --name lab"
 [[nodiscard]] std::string command_for(std::string_view command, std::string_view fabric);

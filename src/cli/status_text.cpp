@@ -51,16 +51,32 @@ std::string gid_cell(const json& port) {
   return cell(member(port, "gid"));
 }
 
-std::string ports_table(const json& status) {
-  Table table(
-      {"HOST", "DEVICE", "PORT", "STATE", "LID", "GID", "RATE", "SENT BYTES / PACKETS", "RECEIVED BYTES / PACKETS"});
+// Calls `visit(host, device, port)` for each port.
+template <typename Visit>
+void each_port(const json& status, Visit visit) {
   for (const json& host : member(status, "hosts"))
     for (const json& device : member(host, "devices"))
-      for (const json& port : member(device, "ports"))
-        table.add({cell(member(host, "name")), cell(member(device, "name")), cell(member(port, "number")),
-                   cell(member(port, "state")), lid_cell(member(port, "lid")), gid_cell(port),
-                   cell(member(port, "rate")), traffic_cell(port, "tx_bytes", "tx_packets"),
-                   traffic_cell(port, "rx_bytes", "rx_packets")});
+      for (const json& port : member(device, "ports")) visit(host, device, port);
+}
+
+std::string ports_table(const json& status) {
+  bool traffic = false;
+  each_port(status,
+            [&](const json&, const json&, const json& port) { traffic |= !member(port, "tx_bytes").is_null(); });
+  std::vector<std::string> head{"HOST", "DEVICE", "PORT", "STATE", "LID", "GID", "RATE"};
+  if (traffic) head.insert(head.end(), {"SENT BYTES / PACKETS", "RECEIVED BYTES / PACKETS"});
+  Table table(head);
+  each_port(status, [&](const json& host, const json& device, const json& port) {
+    std::vector<std::string> row{cell(member(host, "name")),    cell(member(device, "name")),
+                                 cell(member(port, "number")),  cell(member(port, "state")),
+                                 lid_cell(member(port, "lid")), gid_cell(port),
+                                 cell(member(port, "rate"))};
+    if (traffic) {
+      row.push_back(traffic_cell(port, "tx_bytes", "tx_packets"));
+      row.push_back(traffic_cell(port, "rx_bytes", "rx_packets"));
+    }
+    table.add(std::move(row));
+  });
   return table.empty() ? "no HCAs\n" : table.text();
 }
 

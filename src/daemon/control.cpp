@@ -126,8 +126,8 @@ void Control::cq_overrun(u32 index) {
 Reply Control::handle(u32 peer, std::span<const u8> message, Fd descriptor) {
   Reply reply;
   auto found = peers_.find(peer);
-  Result<u32> size = found == peers_.end() ? fail(ENOTCONN)
-                                           : dispatch(found->second, message, std::move(descriptor), reply.fd);
+  Result<u32> size =
+      found == peers_.end() ? fail(ENOTCONN) : dispatch(found->second, message, std::move(descriptor), reply.fd);
   if (limbo_.size() >= limbo_batch) limbo_.poll();
   if (!size) {
     reply.header.error = to_int(size.error());

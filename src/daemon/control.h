@@ -1,7 +1,8 @@
-// The authority over a fabric's objects: one call per request, no sockets, no clock, no threads.
+// The authority over a fabric's objects: one call per request, no sockets, no timers, no threads.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <span>
@@ -81,6 +82,7 @@ class Control : private hca::RepairSink {
   [[nodiscard]] const Ahs& ahs() const { return ahs_; }
   [[nodiscard]] const Channels& channels() const { return channels_; }
   [[nodiscard]] const Groups& groups() const { return groups_; }
+  [[nodiscard]] std::chrono::steady_clock::time_point started() const { return started_; }
 
  private:
   // Who asks, and what goes with the request beside its bytes.
@@ -143,6 +145,7 @@ class Control : private hca::RepairSink {
   void completion_event(u32 cq) override;
   void cq_overrun(u32 cq) override;
 
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   fabric::Fabric fabric_;
   std::unique_ptr<SegmentFile> file_;
   Arena arena_;

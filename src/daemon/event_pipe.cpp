@@ -28,11 +28,15 @@ Result<void> write_record(const Fd& write_end, const void* record, size_t size) 
   return ::write(write_end.get(), record, size) < 0 ? fail(errno) : Result<void>{};
 }
 
+Fd open_reader(const Fd& write_end) {
+  std::string path = "/proc/self/fd/" + std::to_string(write_end.get());
+  return Fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+}
+
 namespace detail {
 
 std::vector<u8> take_all(const Fd& write_end) {
-  std::string path = "/proc/self/fd/" + std::to_string(write_end.get());
-  Fd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  Fd reader = open_reader(write_end);
   std::vector<u8> bytes;
   if (!reader) return bytes;
   constexpr size_t step = 4096;

@@ -16,6 +16,9 @@ struct PipeEnds {
 
 [[nodiscard]] Result<PipeEnds> make_pipe();
 
+// Another read end of the same pipe, which never waits. None where /proc is missing.
+[[nodiscard]] Fd open_reader(const Fd& write_end);
+
 // Grows a pipe to `bytes` where the system allows it.
 void grow_pipe(const Fd& write_end, u64 bytes);
 

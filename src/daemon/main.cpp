@@ -23,8 +23,8 @@ struct Options {
 };
 
 bool is_stderr(const std::string& path) {
-  struct stat file{};
-  struct stat own{};
+  struct stat file {};
+  struct stat own {};
   return ::stat(path.c_str(), &file) == 0 && ::fstat(STDERR_FILENO, &own) == 0 && file.st_dev == own.st_dev &&
          file.st_ino == own.st_ino;
 }
@@ -82,7 +82,8 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("The daemon of a SoftIB fabric");
   app.add_option("--dir", options.dir, "The fabric's runtime folder")->required();
-  app.add_option("--fabric-file", options.fabric_file, "Description of the fabric (default: fabric.yaml in the folder)");
+  app.add_option("--fabric-file", options.fabric_file,
+                 "Description of the fabric (default: fabric.yaml in the folder)");
   app.add_flag("--foreground", options.foreground, "Stay in the foreground (it always does)");
   CLI11_PARSE(app, argc, argv);
   options.dir = std::filesystem::absolute(options.dir).lexically_normal();

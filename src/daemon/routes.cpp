@@ -27,7 +27,8 @@ void Routes::rebuild() {
       for (u32 lid = first; lid < first + (1U << (port.lmc & 7)) && lid < ipc::lid_count; ++lid)
         segment_.port_of_lid[lid].store(index, std::memory_order_relaxed);
     }
-    for (u32 gid = 0; gid < std::min<u32>(port.gid_count, ipc::max_gids_per_port); ++gid) port_of_gid_[bytes_of(port.gids[gid])] = index;
+    for (u32 gid = 0; gid < std::min<u32>(port.gid_count, ipc::max_gids_per_port); ++gid)
+      port_of_gid_[bytes_of(port.gids[gid])] = index;
   }
   segment_.header.route_epoch.fetch_add(1, std::memory_order_release);
 }

@@ -46,7 +46,7 @@ void SegmentFile::punch_arena(u64 offset, u64 bytes) {
 
 u64 SegmentFile::allocated_bytes() const {
   constexpr u64 block = 512;
-  struct stat info{};
+  struct stat info {};
   return ::fstat(fd_.get(), &info) == 0 ? static_cast<u64>(info.st_blocks) * block : 0;
 }
 

@@ -91,8 +91,7 @@ Incoming receive(int socket, std::span<u8> buffer) {
 
 fabric::Parsed<std::unique_ptr<Server>> Server::create(RuntimeFiles files, fabric::Fabric fabric) {
   std::unique_ptr<Server> server(new Server(std::move(files)));
-  if (auto started = server->start(std::move(fabric)); !started)
-    return tl::unexpected<fabric::Error>(started.error());
+  if (auto started = server->start(std::move(fabric)); !started) return tl::unexpected<fabric::Error>(started.error());
   return server;
 }
 
@@ -108,8 +107,9 @@ fabric::Parsed<void> Server::start(fabric::Fabric fabric) {
   if (!epoll_ || !signals_ || !reserve_) return refuse("cannot set up the event loop: " + words(errno));
   auto control = Control::create(std::move(fabric), *this);
   if (!control)
-    return refuse(to_int(control.error()) == E2BIG ? "the fabric has more devices or ports than the segment holds"
-                                                   : "cannot make the shared segment: " + words(to_int(control.error())));
+    return refuse(to_int(control.error()) == E2BIG
+                      ? "the fabric has more devices or ports than the segment holds"
+                      : "cannot make the shared segment: " + words(to_int(control.error())));
   control_ = std::move(*control);
   if (auto written = files_.write(control_->fabric()); !written) return written;
   auto listener = files_.listen();
@@ -147,12 +147,19 @@ void Server::run() {
 
 void Server::handle_event(Source source, u32 id) {
   switch (source) {
-    case Source::listener: return accept_all();
-    case Source::peer: return serve(id);
-    case Source::process: return drop(id);
-    case Source::context: return control_->context_closed(id);
-    case Source::channel: return control_->channel_unread(id);
-    case Source::signal: stopping_ = true; return;
+    case Source::listener:
+      return accept_all();
+    case Source::peer:
+      return serve(id);
+    case Source::process:
+      return drop(id);
+    case Source::context:
+      return control_->context_closed(id);
+    case Source::channel:
+      return control_->channel_unread(id);
+    case Source::signal:
+      stopping_ = true;
+      return;
   }
 }
 
@@ -212,8 +219,8 @@ bool Server::serve_one(u32 peer, Connection& connection) {
   if (incoming.truncated)
     reply.header.error = EMSGSIZE;
   else
-    reply = control_->handle(peer, {message_.data(), static_cast<size_t>(incoming.size)},
-                             std::move(incoming.descriptor));
+    reply =
+        control_->handle(peer, {message_.data(), static_cast<size_t>(incoming.size)}, std::move(incoming.descriptor));
   if (answer(connection, reply)) return true;
   spdlog::warn("a process does not take its answer and is dropped");
   drop(peer);
@@ -247,9 +254,7 @@ void Server::drop(u32 peer) {
 
 // -- deferred work
 
-int Server::wait_limit() const {
-  return control_->has_deferred() ? static_cast<int>(tick_interval_.count()) : -1;
-}
+int Server::wait_limit() const { return control_->has_deferred() ? static_cast<int>(tick_interval_.count()) : -1; }
 
 void Server::tick_if_due() {
   if (!control_->has_deferred()) return;

@@ -27,10 +27,14 @@ struct Counts {
 
 std::string_view state_name(ipc::PortState state) {
   switch (state) {
-    case ipc::PortState::down: return "DOWN";
-    case ipc::PortState::init: return "INIT";
-    case ipc::PortState::armed: return "ARMED";
-    case ipc::PortState::active: return "ACTIVE";
+    case ipc::PortState::down:
+      return "DOWN";
+    case ipc::PortState::init:
+      return "INIT";
+    case ipc::PortState::armed:
+      return "ARMED";
+    case ipc::PortState::active:
+      return "ACTIVE";
   }
   return "UNKNOWN";
 }
@@ -39,9 +43,11 @@ json port_json(const ipc::Port& port) {
   json gids = json::array();
   for (u32 i = 0; i < std::min<u32>(port.gid_count, ipc::max_gids_per_port); ++i)
     gids.push_back(fabric::gid_text(port.gids[i]));
-  auto rate = fabric::sysfs_rate(static_cast<fabric::Speed>(port.active_speed), static_cast<fabric::Width>(port.active_width));
-  return {{"number", port.number}, {"state", state_name(port.state.load())}, {"lid", port.lid},
-          {"sm_lid", port.sm_lid}, {"rate", rate},                           {"gids", gids}};
+  auto rate =
+      fabric::sysfs_rate(static_cast<fabric::Speed>(port.active_speed), static_cast<fabric::Width>(port.active_width));
+  return {{"number", port.number}, {"state", state_name(port.state.load())},
+          {"lid", port.lid},       {"sm_lid", port.sm_lid},
+          {"rate", rate},          {"gids", gids}};
 }
 
 json hosts_json(const Control& control) {
@@ -81,7 +87,7 @@ std::map<u32, Counts> count_by_creator(const Control& control) {
 
 u64 memory_of(const ProcessObject& process) {
   constexpr u64 block = 512;
-  struct stat info{};
+  struct stat info {};
   return ::fstat(process.memory.get(), &info) == 0 ? static_cast<u64>(info.st_blocks) * block : 0;
 }
 
@@ -104,15 +110,17 @@ std::string status_text(const Control& control) {
   Counts total;
   for (const auto& [slot, some] : counts)
     for (const auto& [name, number] : some.of) total.of[name] += number;
-  json all = {{"fabric", control.fabric().name},
-              {"link_layer", fabric::to_string(control.fabric().link_layer)},
-              {"daemon_pid", control.segment_file().segment().header.daemon_pid},
-              {"hosts", hosts_json(control)},
-              {"processes", processes_json(control, counts)},
-              {"objects", total.of},
-              {"memory",
-               {{"segment_bytes", control.segment_file().allocated_bytes()},
-                {"arena_bytes", control.arena().used_bytes()}}}};
+  auto uptime = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - control.started());
+  json all = {
+      {"fabric", control.fabric().name},
+      {"link_layer", fabric::to_string(control.fabric().link_layer)},
+      {"daemon_pid", control.segment_file().segment().header.daemon_pid},
+      {"uptime_s", uptime.count()},
+      {"hosts", hosts_json(control)},
+      {"processes", processes_json(control, counts)},
+      {"objects", total.of},
+      {"memory",
+       {{"segment_bytes", control.segment_file().allocated_bytes()}, {"arena_bytes", control.arena().used_bytes()}}}};
   // A program's name is whatever bytes it likes.
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -1,6 +1,6 @@
 // What `softib status` shows, as JSON:
 //
-//   { "fabric": "default", "link_layer": "InfiniBand", "daemon_pid": 4711,
+//   { "fabric": "default", "link_layer": "InfiniBand", "daemon_pid": 4711, "uptime_s": 12,
 //     "hosts": [ { "name": "host0",
 //                  "devices": [ { "name": "mlx5_0", "node_guid": "5254:00ff:fe00:0001",
 //                                 "ports": [ { "number": 1, "state": "ACTIVE", "lid": 1, "sm_lid": 1,
@@ -11,8 +11,8 @@
 //     "objects": { as above, the sum of all processes },
 //     "memory": { "segment_bytes": 1048576, "arena_bytes": 524288 } }
 //
-// An object counts for the process that made it. `memory_bytes` is what the process's memory file holds, `segment_bytes`
-// what the segment takes in all, `arena_bytes` the part given out for rings.
+// An object counts for the process that made it. `memory_bytes` is what the process's memory file holds,
+// `segment_bytes` what the segment takes in all, `arena_bytes` the part given out for rings.
 #pragma once
 
 #include <string>

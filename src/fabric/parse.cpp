@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <map>
 #include <unordered_map>
@@ -384,6 +385,15 @@ int Parser::line_of_fault(Where where) const {
   return 0;
 }
 
+// Names come from the file as they are; an error is one line for a terminal.
+Error one_line(std::string text) {
+  constexpr size_t most = 500;
+  if (text.size() > most) text = text.substr(0, most) + "...";
+  for (char& c : text)
+    if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
+  return Error{std::move(text)};
+}
+
 Parsed<Fabric> Parser::run(const YAML::Node& root) {
   top(root);
   if (yaml_.ok()) {
@@ -391,12 +401,12 @@ Parsed<Fabric> Parser::run(const YAML::Node& root) {
     if (completed) return *std::move(completed);
     yaml_.fail(line_of_fault(completed.error().where), completed.error().text);
   }
-  return tl::unexpected<Error>(Error{yaml_.error()});
+  return tl::unexpected<Error>(one_line(yaml_.error()));
 }
 
 tl::unexpected<Error> syntax_error(std::string_view source, const YAML::Exception& error) {
-  if (error.mark.is_null()) return tl::unexpected<Error>(Error{fmt::format("{}: {}", source, error.msg)});
-  return tl::unexpected<Error>(Error{fmt::format("{}:{}: {}", source, error.mark.line + 1, error.msg)});
+  std::string place = error.mark.is_null() ? "" : fmt::format(":{}", error.mark.line + 1);
+  return tl::unexpected<Error>(one_line(fmt::format("{}{}: {}", source, place, error.msg)));
 }
 
 }  // namespace

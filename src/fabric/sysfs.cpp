@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <map>
 
 #include "fabric/runtime.h"
 
@@ -25,9 +25,14 @@ class TreeWriter {
   explicit TreeWriter(std::string root) : root_(std::move(root)) {}
 
   void folder(const std::string& path) {
-    for (size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
-      make_folder(path.substr(0, slash));
-    make_folder(path);
+    if (error_ || ::mkdir(at(path).c_str(), 0755) == 0 || errno == EEXIST) return;
+    size_t slash = path.rfind('/');
+    if (errno != ENOENT || slash == std::string::npos) {
+      error_ = errno;
+      return;
+    }
+    folder(path.substr(0, slash));
+    if (!error_ && ::mkdir(at(path).c_str(), 0755) < 0 && errno != EEXIST) error_ = errno;
   }
 
   // Contents without the newline that every sysfs file ends with.
@@ -52,9 +57,6 @@ class TreeWriter {
 
  private:
   [[nodiscard]] std::string at(const std::string& path) const { return root_ + "/" + path; }
-  void make_folder(const std::string& path) {
-    if (!error_ && ::mkdir(at(path).c_str(), 0755) < 0 && errno != EEXIST) error_ = errno;
-  }
 
   std::string root_;
   int error_ = 0;
@@ -116,14 +118,15 @@ CpuSet all_cpus() {
 
 using Files = std::vector<std::pair<std::string, std::string>>;  // name below the port, contents
 
+// As many entries as the port's tables have: what ibv_query_port says of their length.
 void gid_files(const PortStatus& status, std::string_view net_device, Files& files) {
-  for (u32 i = 0; i < ipc::max_gids_per_port; ++i) {
-    bool used = i < status.gids.size() && status.gids[i].gid != Gid{};
-    files.emplace_back(fmt::format("gids/{}", i), gid_text(used ? status.gids[i].gid : Gid{}) + "\n");
+  for (u32 i = 0; i < status.gids.size(); ++i) {
+    const auto& [gid, type] = status.gids[i];
+    bool used = gid != Gid{};
+    files.emplace_back(fmt::format("gids/{}", i), gid_text(gid) + "\n");
     // The kernel refuses to read these where there is no entry, or no net device; an empty file is the nearest to it.
-    bool ethernet = used && status.gids[i].type != GidType::ib;
-    files.emplace_back(fmt::format("gid_attrs/types/{}", i),
-                       used ? std::string(name_of(status.gids[i].type)) + "\n" : "");
+    files.emplace_back(fmt::format("gid_attrs/types/{}", i), used ? std::string(name_of(type)) + "\n" : "");
+    bool ethernet = used && type != GidType::ib;
     files.emplace_back(fmt::format("gid_attrs/ndevs/{}", i), ethernet ? std::string(net_device) + "\n" : "");
   }
 }
@@ -140,9 +143,8 @@ Files status_files(const PortStatus& status, std::string_view net_device) {
       {"cap_mask", fmt::format("0x{:08x}\n", status.capabilities)},
       {"rate", sysfs_rate(status.speed, status.width) + "\n"},
   };
-  for (u32 i = 0; i < ipc::max_pkeys_per_port; ++i)
-    files.emplace_back(fmt::format("pkeys/{}", i),
-                       fmt::format("0x{:04x}\n", i < status.pkeys.size() ? status.pkeys[i] : 0));
+  for (u32 i = 0; i < status.pkeys.size(); ++i)
+    files.emplace_back(fmt::format("pkeys/{}", i), fmt::format("0x{:04x}\n", status.pkeys[i]));
   gid_files(status, net_device, files);
   return files;
 }
@@ -354,17 +356,22 @@ Result<void> replace_files(const std::string& dir, const std::string& port, cons
   return {};
 }
 
+std::map<std::string, std::string> as_map(const Files& files) { return {files.begin(), files.end()}; }
+
 }  // namespace
 
 Result<void> update_port(const std::string& dir, const Fabric& fabric, PortPlace place, const PortStatus& before,
                          const PortStatus& now) {
   std::string net_device = net_device_name(fabric, place);
-  Files was = status_files(before, net_device);
-  Files is = status_files(now, net_device);
+  std::string port = port_path(fabric, place);
+  std::map<std::string, std::string> was = as_map(status_files(before, net_device));
+  std::map<std::string, std::string> is = as_map(status_files(now, net_device));
   Files changed;
-  for (size_t i = 0; i < is.size(); ++i)
-    if (is[i] != was[i]) changed.push_back(is[i]);
-  return replace_files(dir, port_path(fabric, place), changed);
+  for (const auto& [name, text] : is)
+    if (auto old = was.find(name); old == was.end() || old->second != text) changed.emplace_back(name, text);
+  for (const auto& [name, text] : was)
+    if (!is.contains(name)) ::unlink(fmt::format("{}/{}/{}", dir, port, name).c_str());
+  return replace_files(dir, port, changed);
 }
 
 Result<void> write_counters(const std::string& dir, const Fabric& fabric, PortPlace place,

@@ -58,7 +58,7 @@ struct PortPlace {
 [[nodiscard]] Result<void> write_host_tree(const std::string& dir, const Fabric& fabric, u32 host);
 
 // Rewrites the files of one port that differ between `before` and `now`, each by an atomic rename. GID and P_Key tables
-// may grow; entries that went away read as zero.
+// have one file for each entry, and may grow or shrink.
 [[nodiscard]] Result<void> update_port(const std::string& dir, const Fabric& fabric, PortPlace place,
                                        const PortStatus& before, const PortStatus& now);
 

@@ -13,7 +13,7 @@ inline constexpr u32 max_qp = 262'144;
 inline constexpr u32 max_qp_wr = 16'384;  // send and receive queue
 inline constexpr u32 max_sge = 32;        // of a send or receive
 inline constexpr u32 max_sge_rd = 32;
-inline constexpr u32 min_inline = 256;    // granted even when less is asked for
+inline constexpr u32 min_inline = 256;  // granted even when less is asked for
 inline constexpr u32 max_inline = 1024;
 inline constexpr u32 max_rd_atomic = 128;  // outstanding READs and atomics, as requester and as responder
 inline constexpr u32 max_res_rd_atomic = max_rd_atomic * max_qp;
@@ -33,7 +33,7 @@ inline constexpr u32 max_pd = 32'764;
 inline constexpr u32 max_ah = 262'144;
 
 inline constexpr u32 max_mcast_groups = 8'192;
-inline constexpr u32 max_mcast_qp_attach = 4'096;           // QPs on one group
+inline constexpr u32 max_mcast_qp_attach = 4'096;  // QPs on one group
 inline constexpr u32 max_total_mcast_qp_attach = 4'194'304;
 
 inline constexpr u32 max_message = 0x8000'0000;  // 2^31 bytes

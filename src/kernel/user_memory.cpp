@@ -97,11 +97,13 @@ class OwnMemory final : public UserMemory {
     constexpr u64 page_mask = 4096 - 1;
     u64 begin = address & ~page_mask;
     u64 end = (address + size + page_mask) & ~page_mask;
+    int advice = writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
     int saved = errno;
-    long result = ::syscall(SYS_madvise, begin, end - begin, writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-    bool populated = result == 0 || errno == EINVAL;  // EINVAL: a system older than the advice
+    bool populated = ::syscall(SYS_madvise, begin, end - begin, advice) == 0;
+    // A system older than the advice does not know it for an empty range either; there nothing can be done in advance.
+    bool known = populated || ::syscall(SYS_madvise, begin, 0, advice) == 0;
     errno = saved;
-    return populated ? Result<void>{} : fail(EFAULT);
+    return populated || !known ? Result<void>{} : fail(EFAULT);
 #else
     (void)writing;
     return {};

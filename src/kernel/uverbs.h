@@ -60,8 +60,8 @@ class UverbsFile {
   // it lies; of wild pointers only those into the first pages are told apart (EFAULT).
   static bool is_doorbell(const void* buffer, size_t length) {
     auto* header = static_cast<const ib_uverbs_cmd_hdr*>(buffer);
-    return length == sizeof(ib_uverbs_cmd_hdr) + sizeof(ib_uverbs_post_send) && reinterpret_cast<u64>(buffer) >= 65536 &&
-           header->command == IB_USER_VERBS_CMD_POST_SEND;
+    return length == sizeof(ib_uverbs_cmd_hdr) + sizeof(ib_uverbs_post_send) &&
+           reinterpret_cast<u64>(buffer) >= 65536 && header->command == IB_USER_VERBS_CMD_POST_SEND;
   }
   ssize_t ring_doorbell(const void* buffer, size_t length);
   ssize_t write_command(const void* buffer, size_t length);

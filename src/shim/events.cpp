@@ -45,7 +45,8 @@ bool deliver(ipc::Segment& segment, const ipc::AsyncRecord& record) {
       ipc::Srq& srq = segment.srqs[record.object % ipc::max_srqs];
       return count_event({srq.generation, srq.async_events_reported}, record.generation);
     }
-    default: return true;  // ports and devices stay
+    default:
+      return true;  // ports and devices stay
   }
 }
 
@@ -61,9 +62,7 @@ ib_uverbs_async_event_desc as_kernel(const ipc::AsyncRecord& record) {
   return event;
 }
 
-ib_uverbs_comp_event_desc as_kernel(const ipc::CompletionRecord& record) {
-  return {.cq_handle = record.user_handle};
-}
+ib_uverbs_comp_event_desc as_kernel(const ipc::CompletionRecord& record) { return {.cq_handle = record.user_handle}; }
 
 // The kernel waits for an event, then finds that it does not fit, and keeps it.
 ssize_t refuse_short_read(int fd) {
@@ -83,7 +82,8 @@ ssize_t read_event(ipc::Segment& segment, int fd, void* buffer, size_t size) {
     Record record;
     ssize_t got = ::read(fd, &record, sizeof record);
     if (got < 0) return -errno;
-    if (got != sizeof record) return -EIO;  // the writers have gone: as the kernel answers for a device that was removed
+    if (got != sizeof record)
+      return -EIO;  // the writers have gone: as the kernel answers for a device that was removed
     if (!deliver(segment, record)) continue;
     Event event = as_kernel(record);
     std::memcpy(buffer, &event, sizeof event);

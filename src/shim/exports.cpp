@@ -11,7 +11,7 @@ namespace {
 constexpr int creating = O_CREAT | O_WRONLY | O_TRUNC;
 }
 
-#define SOFTIB_EXPORT(result, name, parameters)                                                                   \
+#define SOFTIB_EXPORT(result, name, parameters)                                                            \
   extern "C" __attribute__((visibility("default"))) result softib_export_##name parameters __asm__(#name); \
   extern "C" result softib_export_##name parameters
 
@@ -25,23 +25,23 @@ constexpr int creating = O_CREAT | O_WRONLY | O_TRUNC;
     return libc::name arguments;                                \
   }
 
-#define SOFTIB_STAT(result, name, dirfd, parameters, arguments)              \
-  SOFTIB_EXPORT(result, name, parameters) {                                  \
-    Redirect redirect(path, dirfd);                                          \
-    path = redirect.text();                                                  \
-    result done = libc::name arguments;                                      \
+#define SOFTIB_STAT(result, name, dirfd, parameters, arguments)                     \
+  SOFTIB_EXPORT(result, name, parameters) {                                         \
+    Redirect redirect(path, dirfd);                                                 \
+    path = redirect.text();                                                         \
+    result done = libc::name arguments;                                             \
     if (done == 0 && redirect.is_device()) show_device(*status, redirect.device()); \
-    return done;                                                             \
+    return done;                                                                    \
   }
 
-#define SOFTIB_OPEN(result, name, dirfd, flags, parameters, arguments)             \
-  SOFTIB_EXPORT(result, name, parameters) {                                        \
-    Redirect redirect(path, dirfd);                                                \
-    if (!redirect.is_plain()) {                                                    \
-      if (auto opened = open_special(redirect, flags)) return to_libc(*opened);    \
-    }                                                                              \
-    path = redirect.text();                                                        \
-    return fresh(libc::name arguments);                                            \
+#define SOFTIB_OPEN(result, name, dirfd, flags, parameters, arguments)          \
+  SOFTIB_EXPORT(result, name, parameters) {                                     \
+    Redirect redirect(path, dirfd);                                             \
+    if (!redirect.is_plain()) {                                                 \
+      if (auto opened = open_special(redirect, flags)) return to_libc(*opened); \
+    }                                                                           \
+    path = redirect.text();                                                     \
+    return fresh(libc::name arguments);                                         \
   }
 
 #include "shim/calls.def"

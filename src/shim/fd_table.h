@@ -16,13 +16,13 @@
 namespace softib::shim {
 
 enum class FdClass : u32 {
-  none,      // libc's
-  command,   // an open /dev/infiniband/uverbsN: CommandFile
-  async,     // the read end of a context's async event pipe: AsyncFile
-  channel,   // the read end of a completion channel's pipe: ChannelFile
-  netlink,   // an RDMA netlink socket: NetlinkFile
-  own,       // this library's: the program does not know it is there
-  received   // came by SCM_RIGHTS or survived a fork: may be a command file, to be found out when it is used
+  none,     // libc's
+  command,  // an open /dev/infiniband/uverbsN: CommandFile
+  async,    // the read end of a context's async event pipe: AsyncFile
+  channel,  // the read end of a completion channel's pipe: ChannelFile
+  netlink,  // an RDMA netlink socket: NetlinkFile
+  own,      // this library's: the program does not know it is there
+  received  // came by SCM_RIGHTS or survived a fork: may be a command file, to be found out when it is used
 };
 
 // What stands behind one or several descriptors (dup), shared by them.
@@ -128,7 +128,7 @@ class FdTable {
     return {static_cast<FdClass>(word & kind_mask), reinterpret_cast<File*>(word & ~kind_mask)};
   }
 
-  Slot* slot(int fd);          // makes the chunk; nullptr: out of range or memory
+  Slot* slot(int fd);  // makes the chunk; nullptr: out of range or memory
   Slot* existing(int fd) const;
   bool mark(int fd, FdClass kind);
   File* replace(Slot& slot, FdClass kind, File* file);  // locked; gives a file to retire

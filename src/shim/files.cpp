@@ -22,10 +22,18 @@ namespace {
 constexpr unsigned infiniband_major = 231;
 constexpr unsigned first_uverbs_minor = 192;
 
-// Gives a descriptor that the library made to the program: as the lowest free number, which is what open() promises.
+// As the lowest free number, which is what open() promises: the number at hand, or a lower one.
+int lowest_number(Fd made, bool close_on_exec) {
+  int lower = ::fcntl(made.get(), close_on_exec ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+  if (lower >= 0 && lower < made.get()) return lower;
+  if (lower >= 0) ::close(lower);
+  ::fcntl(made.get(), F_SETFD, close_on_exec ? FD_CLOEXEC : 0);
+  return made.release();
+}
+
+// Gives a descriptor that the library made to the program.
 Result<int> hand_over(Fd made, FdClass kind, std::unique_ptr<File> file, bool close_on_exec) {
-  int given = ::fcntl(made.get(), close_on_exec ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
-  if (given < 0) return fail(errno);
+  int given = lowest_number(std::move(made), close_on_exec);
   if (fd_table().set(given, kind, file)) return given;
   ::close(given);
   return fail(EMFILE);
@@ -94,7 +102,8 @@ bool made_by_daemon(int fd) {
   socklen_t length = sizeof maker;
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &length) != 0) return false;
   if (maker.uid != ::geteuid()) return false;  // also what is not a Unix socket: no user at all
-  if (hca::Session* known = hca::Session::current()) return maker.pid == known->segment().header.daemon_pid || !maker.pid;
+  if (hca::Session* known = hca::Session::current())
+    return maker.pid == known->segment().header.daemon_pid || !maker.pid;
   const Tree* tree = Tree::find();
   if (!tree) return false;
   auto pid = read_attribute(std::string(tree->root()) + "/../../daemon.pid");

@@ -28,8 +28,7 @@ int own(int fd) {
 }
 
 void own_received(const msghdr* message) {
-  for (cmsghdr* header = CMSG_FIRSTHDR(message); header;
-       header = CMSG_NXTHDR(const_cast<msghdr*>(message), header)) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(const_cast<msghdr*>(message), header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; ++i) {

@@ -66,18 +66,28 @@ int raw_madvise(void* address, size_t length, int advice) {
 void* raw_version(Call call) {
   switch (call) {
     case Call::open:
-    case Call::open64: return reinterpret_cast<void*>(raw_open);
+    case Call::open64:
+      return reinterpret_cast<void*>(raw_open);
     case Call::openat:
-    case Call::openat64: return reinterpret_cast<void*>(raw_openat);
-    case Call::close: return reinterpret_cast<void*>(raw_close);
-    case Call::read: return reinterpret_cast<void*>(raw_read);
-    case Call::write: return reinterpret_cast<void*>(raw_write);
-    case Call::readlink: return reinterpret_cast<void*>(raw_readlink);
+    case Call::openat64:
+      return reinterpret_cast<void*>(raw_openat);
+    case Call::close:
+      return reinterpret_cast<void*>(raw_close);
+    case Call::read:
+      return reinterpret_cast<void*>(raw_read);
+    case Call::write:
+      return reinterpret_cast<void*>(raw_write);
+    case Call::readlink:
+      return reinterpret_cast<void*>(raw_readlink);
     case Call::mmap:
-    case Call::mmap64: return reinterpret_cast<void*>(raw_mmap);
-    case Call::munmap: return reinterpret_cast<void*>(raw_munmap);
-    case Call::madvise: return reinterpret_cast<void*>(raw_madvise);
-    default: return nullptr;
+    case Call::mmap64:
+      return reinterpret_cast<void*>(raw_mmap);
+    case Call::munmap:
+      return reinterpret_cast<void*>(raw_munmap);
+    case Call::madvise:
+      return reinterpret_cast<void*>(raw_madvise);
+    default:
+      return nullptr;
   }
 }
 

@@ -43,10 +43,10 @@ inline void* address_of(Call call) {
   return address ? address : resolve(call);
 }
 
-#define SOFTIB_CALL(result, name, parameters, arguments)                      \
-  inline result name parameters {                                             \
-    using Function = result(*) parameters;                                    \
-    return reinterpret_cast<Function>(address_of(Call::name)) arguments;      \
+#define SOFTIB_CALL(result, name, parameters, arguments)                 \
+  inline result name parameters {                                        \
+    using Function = result(*) parameters;                               \
+    return reinterpret_cast<Function>(address_of(Call::name)) arguments; \
   }
 #define SOFTIB_PATH(result, name, dirfd, parameters, arguments) SOFTIB_CALL(result, name, parameters, arguments)
 #define SOFTIB_STAT(result, name, dirfd, parameters, arguments) SOFTIB_CALL(result, name, parameters, arguments)

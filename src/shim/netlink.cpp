@@ -27,7 +27,8 @@ class Attributes {
       std::memcpy(&header, bytes.data(), sizeof header);
       if (header.nla_len < sizeof header || header.nla_len > bytes.size()) return fail(EINVAL);
       u16 type = header.nla_type & NLA_TYPE_MASK;
-      if (type < found.values_.size()) found.values_[type] = bytes.subspan(sizeof header, header.nla_len - sizeof header);
+      if (type < found.values_.size())
+        found.values_[type] = bytes.subspan(sizeof header, header.nla_len - sizeof header);
       bytes = bytes.subspan(std::min<size_t>(NLA_ALIGN(header.nla_len), bytes.size()));
     }
     return found;
@@ -59,8 +60,7 @@ class Message {
   }
 
   template <typename T>
-    requires std::is_integral_v<T>
-  Message& put(u16 attribute, T value) {
+  requires std::is_integral_v<T> Message& put(u16 attribute, T value) {
     return put_bytes(attribute, &value, sizeof value);
   }
   Message& put(u16 attribute, const std::string& text) { return put_bytes(attribute, text.c_str(), text.size() + 1); }
@@ -138,8 +138,7 @@ std::string port_reply(const Request& request, const NetlinkDevice& device, cons
   }
   message.put(RDMA_NLDEV_ATTR_PORT_STATE, port.state).put(RDMA_NLDEV_ATTR_PORT_PHYS_STATE, port.phys_state);
   if (port.net_device_index != 0)
-    message.put(RDMA_NLDEV_ATTR_NDEV_INDEX, port.net_device_index)
-        .put(RDMA_NLDEV_ATTR_NDEV_NAME, port.net_device);
+    message.put(RDMA_NLDEV_ATTR_NDEV_INDEX, port.net_device_index).put(RDMA_NLDEV_ATTR_NDEV_NAME, port.net_device);
   return message.finish();
 }
 
@@ -182,7 +181,8 @@ Replies get_character_device(const Request& request) {
   const Attributes& attributes = request.attributes;
   if (!attributes.has(RDMA_NLDEV_ATTR_CHARDEV_TYPE)) return fail(EINVAL);
   const NetlinkDevice* device = request.device();
-  if (attributes.has(RDMA_NLDEV_ATTR_DEV_INDEX) ? !device : attributes.has(RDMA_NLDEV_ATTR_PORT_INDEX)) return fail(EINVAL);
+  if (attributes.has(RDMA_NLDEV_ATTR_DEV_INDEX) ? !device : attributes.has(RDMA_NLDEV_ATTR_PORT_INDEX))
+    return fail(EINVAL);
   // umad, issm and rdma_cm: as a kernel answers that lacks the module.
   if (attributes.text_of(RDMA_NLDEV_ATTR_CHARDEV_TYPE) != "uverbs" || !device) return fail(EOPNOTSUPP);
   Message message = request.reply(RDMA_NLDEV_CMD_GET_CHARDEV);
@@ -238,7 +238,8 @@ std::string acknowledgement(const nlmsghdr& header, std::span<const u8> whole, u
 }
 
 // Parts of a list share datagrams as far as they fit; the end mark goes by itself.
-void add_list(std::vector<std::string>& datagrams, std::vector<std::string> parts, const nlmsghdr& header, u32 port_id) {
+void add_list(std::vector<std::string>& datagrams, std::vector<std::string> parts, const nlmsghdr& header,
+              u32 port_id) {
   std::string current;
   for (std::string& part : parts) {
     if (!current.empty() && current.size() + part.size() > datagram_limit)
@@ -258,8 +259,10 @@ void answer_one(std::vector<std::string>& datagrams, const nlmsghdr& header, std
   if ((header.nlmsg_flags & NLM_F_REQUEST) && header.nlmsg_type >= NLMSG_MIN_TYPE) {
     auto replies = carry_out(header, whole.subspan(sizeof header), port_id, devices);
     if (replies && dump) return add_list(datagrams, std::move(*replies), header, port_id);
-    if (replies) std::ranges::move(*replies, std::back_inserter(datagrams));
-    else error = to_int(replies.error());
+    if (replies)
+      std::ranges::move(*replies, std::back_inserter(datagrams));
+    else
+      error = to_int(replies.error());
   }
   if (error || (header.nlmsg_flags & NLM_F_ACK)) datagrams.push_back(acknowledgement(header, whole, port_id, error));
 }

@@ -21,7 +21,8 @@ u64 number_of(const std::string& path) { return std::strtoull(text_of(path).c_st
 // "5254:00ff:fe00:0001", or the first half of a GID: four groups of hexadecimal digits.
 std::optional<u64> four_groups(const std::string& text) {
   unsigned groups[4];
-  if (std::sscanf(text.c_str(), "%x:%x:%x:%x", &groups[0], &groups[1], &groups[2], &groups[3]) != 4) return std::nullopt;
+  if (std::sscanf(text.c_str(), "%x:%x:%x:%x", &groups[0], &groups[1], &groups[2], &groups[3]) != 4)
+    return std::nullopt;
   u64 value = 0;
   for (unsigned group : groups) value = value << 16 | (group & 0xffff);
   return value;

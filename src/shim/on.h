@@ -30,7 +30,8 @@ namespace on {
 
 }  // namespace on
 
-// An open() of something of ours: the new descriptor or -errno; nothing where the file of the tree should just be opened.
+// An open() of something of ours: the new descriptor or -errno; nothing where the file of the tree should just be
+// opened.
 std::optional<int> open_special(const Redirect& path, int flags);
 
 // A descriptor that libc has just given: whatever the table still says about that number is out of date (the last owner

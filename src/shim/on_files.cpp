@@ -31,24 +31,31 @@ ssize_t read_events(int fd, FdClass kind, void* buffer, size_t size) {
 
 // read() on something of ours; `plain` is the C library's answer for what needs no translation.
 template <typename Plain>
-ssize_t read_ours(int fd, FdClass kind, void* buffer, size_t size, Plain plain) {
+[[gnu::noinline]] ssize_t read_ours(int fd, FdClass kind, void* buffer, size_t size, Plain plain) {
   switch (kind) {
     case FdClass::async:
-    case FdClass::channel: return to_libc(read_events(fd, kind, buffer, size));
-    case FdClass::command: return to_libc<ssize_t>(-EINVAL);  // uverbs has no read
-    default: return plain();
+    case FdClass::channel:
+      return to_libc(read_events(fd, kind, buffer, size));
+    case FdClass::command:
+      return to_libc<ssize_t>(-EINVAL);  // uverbs has no read
+    default:
+      return plain();
   }
 }
 
-ssize_t write_ours(int fd, const void* buffer, size_t size) {
+[[gnu::noinline]] ssize_t write_ours(int fd, const void* buffer, size_t size) {
   FdTable::Entry entry = classify(fd);
   if (entry.kind == FdClass::received && classify_device_call(fd) == FdClass::command) entry = classify(fd);
   switch (entry.kind) {
-    case FdClass::command: return to_libc(fd_table().pin(fd).as<CommandFile>().uverbs().write(buffer, size));
-    case FdClass::netlink: return to_libc(netlink_request(fd, buffer, size));
+    case FdClass::command:
+      return to_libc(fd_table().pin(fd).as<CommandFile>().uverbs().write(buffer, size));
+    case FdClass::netlink:
+      return to_libc(netlink_request(fd, buffer, size));
     case FdClass::async:
-    case FdClass::channel: return to_libc<ssize_t>(-EBADF);  // they are open for reading only
-    default: return libc::write(fd, buffer, size);
+    case FdClass::channel:
+      return to_libc<ssize_t>(-EBADF);  // they are open for reading only
+    default:
+      return libc::write(fd, buffer, size);
   }
 }
 

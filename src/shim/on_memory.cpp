@@ -23,9 +23,7 @@ void forget(void* address, size_t length) {
   if (hca::ProcessMemory* memory = shared_memory()) memory->after_unmap(reinterpret_cast<u64>(address), length);
 }
 
-bool replaces(int flags) {
-  return (flags & MAP_FIXED) && (flags & MAP_FIXED_NOREPLACE) != MAP_FIXED_NOREPLACE;
-}
+bool replaces(int flags) { return (flags & MAP_FIXED) && (flags & MAP_FIXED_NOREPLACE) != MAP_FIXED_NOREPLACE; }
 
 // A ring: the program's offset names it, the pages lie in the segment.
 void* map_ring(void* address, size_t length, int protection, int flags, int fd, off_t offset, RealMap real) {

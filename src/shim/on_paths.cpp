@@ -28,8 +28,10 @@ int stat_at(int dirfd, const char* path, Status* status, int flags, int (*real)(
   Redirect redirect(path, dirfd);
   int done = real(dirfd, redirect.text(), status, flags);
   if (done != 0) return done;
-  if (redirect.is_device()) show_device(*status, redirect.device());
-  else if (flags & AT_EMPTY_PATH && path && !*path) show_descriptor(dirfd, *status);
+  if (redirect.is_device())
+    show_device(*status, redirect.device());
+  else if (flags & AT_EMPTY_PATH && path && !*path)
+    show_descriptor(dirfd, *status);
   return 0;
 }
 
@@ -119,7 +121,8 @@ int statx(int dirfd, const char* path, int flags, unsigned mask, struct statx* s
   if (done != 0) return done;
   u32 uverbs = redirect.device();
   bool device = redirect.is_device();
-  if (!device && flags & AT_EMPTY_PATH && path && !*path) device = is_command_file(dirfd, S_ISSOCK(status->stx_mode), uverbs);
+  if (!device && flags & AT_EMPTY_PATH && path && !*path)
+    device = is_command_file(dirfd, S_ISSOCK(status->stx_mode), uverbs);
   if (device) show_device(*status, uverbs);
   return 0;
 }
@@ -136,7 +139,9 @@ int fstat64(int fd, struct stat64* status) {
 
 int __xstat(int, const char* path, struct stat* status) { return old_stat(AT_FDCWD, path, status, 0); }
 int __xstat64(int, const char* path, struct stat64* status) { return old_stat(AT_FDCWD, path, status, 0); }
-int __lxstat(int, const char* path, struct stat* status) { return old_stat(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW); }
+int __lxstat(int, const char* path, struct stat* status) {
+  return old_stat(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
+}
 int __lxstat64(int, const char* path, struct stat64* status) {
   return old_stat(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
 }
@@ -168,9 +173,7 @@ ssize_t __readlinkat_chk(int dirfd, const char* path, char* buffer, size_t size,
   return read_link(dirfd, path, buffer, size);
 }
 
-char* realpath(const char* path, char* resolved) {
-  return known_name(libc::realpath(Redirect(path).text(), resolved));
-}
+char* realpath(const char* path, char* resolved) { return known_name(libc::realpath(Redirect(path).text(), resolved)); }
 
 char* __realpath_chk(const char* path, char* resolved, size_t room) {
   return known_name(libc::__realpath_chk(Redirect(path).text(), resolved, room));

@@ -31,8 +31,10 @@ void note_received(const msghdr* message) {
       int fd;
       std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
       struct stat status;
-      if (libc::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode)) fd_table().set_received(fd);
-      else fd_table().clear(fd);
+      if (libc::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode))
+        fd_table().set_received(fd);
+      else
+        fd_table().clear(fd);
     }
   }
 }
@@ -42,7 +44,8 @@ void note_received(const msghdr* message) {
 namespace on {
 
 int socket(int domain, int type, int protocol) {
-  if (domain != AF_NETLINK || protocol != NETLINK_RDMA || !Tree::find()) return fresh(libc::socket(domain, type, protocol));
+  if (domain != AF_NETLINK || protocol != NETLINK_RDMA || !Tree::find())
+    return fresh(libc::socket(domain, type, protocol));
   auto opened = open_netlink(type);
   return to_libc(opened ? *opened : -to_int(opened.error()));
 }

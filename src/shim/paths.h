@@ -15,9 +15,9 @@ inline constexpr size_t max_root = 1024;
 using PathBuffer = char[PATH_MAX + max_root];
 
 enum class PathKind : u8 {
-  plain,   // not ours
-  tree,    // a file of the host's tree
-  device   // a uverbs device node: its file in the tree is a placeholder
+  plain,  // not ours
+  tree,   // a file of the host's tree
+  device  // a uverbs device node: its file in the tree is a placeholder
 };
 
 struct Mapping {

@@ -55,8 +55,9 @@ bool Tree::read_environment() {
   if (!folder || !*folder || !host || !*host) return false;
   static constinit std::atomic<bool> told{false};
   if (folder[0] != '/' || std::strchr(host, '/') || !set_root(folder, host)) {
-    tell_once(told, "softib: SOFTIB_FABRIC_DIR must be an absolute path of at most 900 characters and SOFTIB_HOST a "
-                    "host's name, as 'softib env HOST' prints them; running without a fabric\n");
+    tell_once(told,
+              "softib: SOFTIB_FABRIC_DIR must be an absolute path of at most 900 characters and SOFTIB_HOST a "
+              "host's name, as 'softib env HOST' prints them; running without a fabric\n");
     return false;
   }
   resolve_links();

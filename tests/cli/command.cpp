@@ -58,7 +58,7 @@ void CommandTest::set_runtime(const std::string& path) {
 }
 
 Outcome CommandTest::shell(const std::string& line) {
-  std::string script = "(" + line + "\n) >" + quoted(dir_ / "out") + " 2>" + quoted(dir_ / "err");
+  std::string script = "exec >" + quoted(dir_ / "out") + " 2>" + quoted(dir_ / "err") + "\n" + line;
   pid_t child = ::fork();
   if (child == 0) {
     ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);

@@ -24,19 +24,25 @@ class R13Gid : public Conformance {
     return error;
   }
 
+  // For a GID index that does not exist ib_core has its own errno, before any driver is asked: ENODATA.
+  static bool refusal(int error) { return error == EINVAL || error == ENODATA; }
+
   void refused(void (*change)(ibv_ah_attr*, const Info&)) {
-    EXPECT_EQ(try_rtr(IBV_QPT_RC, change), EINVAL);
-    EXPECT_EQ(try_rtr(IBV_QPT_UC, change), EINVAL);
+    EXPECT_PRED1(refusal, try_rtr(IBV_QPT_RC, change));
+    EXPECT_PRED1(refusal, try_rtr(IBV_QPT_UC, change));
     const Info info = a().info();
     ibv_ah_attr attr = address_to(info, b().info(), true);
     change(&attr, info);
     const Made ah = a().create_ah(a().alloc_pd().id, attr);
     EXPECT_EQ(ah.id, 0u);
-    EXPECT_EQ(ah.error, EINVAL);
+    EXPECT_PRED1(refusal, ah.error);
   }
 };
 
-TEST_F(R13Gid, WithoutAGrh) { refused([](ibv_ah_attr* attr, const Info&) { attr->is_global = 0; }); }
+TEST_F(R13Gid, WithoutAGrh) {
+  EXPECT_EQ(try_rtr(IBV_QPT_RC, [](ibv_ah_attr* attr, const Info&) { attr->is_global = 0; }), EINVAL);
+  refused([](ibv_ah_attr* attr, const Info&) { attr->is_global = 0; });
+}
 
 TEST_F(R13Gid, IndexBeyondTheTable) {
   if (a().info().port.gid_tbl_len > 254) {
@@ -47,6 +53,10 @@ TEST_F(R13Gid, IndexBeyondTheTable) {
 }
 
 TEST_F(R13Gid, IndexOfAnEmptyEntry) {
+  ibv_gid last{};
+  const int index = std::min(a().info().port.gid_tbl_len - 1, 254);
+  const bool there = ibv_query_gid(a().device()->context(), a().info().port_num, index, &last) == 0;
+  if (there && (last.global.subnet_prefix != 0 || last.global.interface_id != 0)) GTEST_SKIP() << "no entry of the table is empty";
   refused([](ibv_ah_attr* attr, const Info& info) { attr->grh.sgid_index = static_cast<u8>(std::min(info.port.gid_tbl_len - 1, 254)); });
 }
 

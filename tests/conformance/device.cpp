@@ -319,6 +319,11 @@ MadeMw Device::alloc_mw(Id pd, u32 type) {
 
 int Device::dealloc_mw(Id mw) { return remove(mws_, mw, ibv_dealloc_mw); }
 
+int Device::set_mw_rkey(Id mw, u32 rkey) {
+  at(mws_, mw)->rkey = rkey;
+  return 0;
+}
+
 int Device::attach(Id qp, ibv_gid gid, u16 lid) {
   const int error = ibv_attach_mcast(at(qps_, qp), &gid, lid);
   if (error == 0) groups_.emplace_back(qp, gid, lid);

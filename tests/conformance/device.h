@@ -216,6 +216,7 @@ class Device {
 
   MadeMw alloc_mw(Id pd, u32 type);
   int dealloc_mw(Id mw);
+  int set_mw_rkey(Id mw, u32 rkey);  // after a bind of type 2 the application keeps ibv_mw.rkey up to date
   MadeMw bind_mw(Id qp, MwBind bind, u64 wr_id);  // ibv_bind_mw (type 1); gives the new rkey
 
   int attach(Id qp, ibv_gid gid, u16 lid);

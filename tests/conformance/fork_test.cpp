@@ -9,8 +9,6 @@ class R27Fork : public Conformance, public testing::WithParamInterface<bool> {
   void SetUp() override {
     parent_ = own_agent(GetParam() ? "--fork-init" : "");
     pair_ = std::make_unique<Pair>(*parent_, b());
-    // Where fork safety is made with madvise(MADV_DONTFORK), a child has no copy of registered pages at all.
-    child_has_copy_ = parent_->fork_initialized() != IBV_FORK_ENABLED;
   }
   void TearDown() override {
     pair_.reset();
@@ -47,7 +45,6 @@ class R27Fork : public Conformance, public testing::WithParamInterface<bool> {
 
   std::unique_ptr<End> parent_;
   std::unique_ptr<Pair> pair_;
-  bool child_has_copy_ = true;
 };
 
 TEST_P(R27Fork, TrafficGoesOnWhileTheChildLives) {
@@ -70,11 +67,14 @@ TEST_P(R27Fork, ChildSeesItsOwnCopy) {
   sends(1);
   receives(2);
   is_written(3);
-  if (child_has_copy_) {
-    const Bytes seen = parent_->fork_peek(memory().address, 32768);
-    ASSERT_EQ(seen.size(), 32768u) << "the child died";
-    for (size_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], 0x31) << "at " << i;
+  const Bytes seen = parent_->fork_peek(memory().address, 32768);
+  if (seen.empty()) {
+    // ibv_fork_init may put MADV_DONTFORK on registered pages: then the child has none at all, and dies of touching them.
+    EXPECT_TRUE(GetParam()) << "the child died";
+    parent_->fork_end();
+    return;
   }
+  for (size_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], 0x31) << "at " << i;
   EXPECT_EQ(parent_->fork_end(), 0);
 }
 
@@ -82,15 +82,18 @@ TEST_P(R27Fork, ChildSeesItsOwnCopy) {
 TEST_P(R27Fork, ChildsWritesStayWithIt) {
   must(parent_->set(memory().address, memory().size, 0x31), "set");
   ASSERT_EQ(parent_->fork_start(), 0);
-  if (child_has_copy_) {
-    for (u64 offset = 0; offset < 32768; offset += 4096) ASSERT_EQ(parent_->fork_poke(memory().address + offset, 0x99), 0);
-    EXPECT_EQ(parent_->differs(memory().address, 32768, 0x31), -1);
-    ASSERT_EQ(pair_->b.post(rdma_wr(2, IBV_WR_RDMA_READ, {pair_->b.buffer.sge(0, 32768)}, memory().address, memory().rkey)).error, 0);
-    expect_wc(pair_->b.sent(), 2, IBV_WC_SUCCESS);
-    EXPECT_EQ(b().differs(pair_->b.buffer.address, 32768, 0x31), -1) << "a peer read what the child wrote";
+  const bool child_has_copy = parent_->fork_poke(memory().address, 0x99) == 0;
+  EXPECT_TRUE(child_has_copy || GetParam()) << "the child died";
+  for (u64 offset = 4096; child_has_copy && offset < 32768; offset += 4096) {
+    ASSERT_EQ(parent_->fork_poke(memory().address + offset, 0x99), 0);
   }
+  EXPECT_EQ(parent_->differs(memory().address, 32768, 0x31), -1);
+  ASSERT_EQ(pair_->b.post(rdma_wr(2, IBV_WR_RDMA_READ, {pair_->b.buffer.sge(0, 32768)}, memory().address, memory().rkey)).error, 0);
+  expect_wc(pair_->b.sent(), 2, IBV_WC_SUCCESS);
+  EXPECT_EQ(b().differs(pair_->b.buffer.address, 32768, 0x31), -1) << "a peer read what the child wrote";
   sends(4);
-  EXPECT_EQ(parent_->fork_end(), 0);
+  const int status = parent_->fork_end();
+  if (child_has_copy) EXPECT_EQ(status, 0);
   sends(5);
 }
 

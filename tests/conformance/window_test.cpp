@@ -54,6 +54,7 @@ class R25Windows : public Conformance, public testing::WithParamInterface<ibv_mw
     const auto wcs = owner().sent();
     if (status_of(wcs) == IBV_WC_SUCCESS) {
       rkey_ = request.new_rkey;
+      b().set_mw_rkey(request.mw, rkey_);
       EXPECT_EQ(wcs[0].opcode, IBV_WC_BIND_MW);
     }
     return status_of(wcs);

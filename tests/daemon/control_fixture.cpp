@@ -1,6 +1,7 @@
 #include "control_fixture.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spdlog/spdlog.h>
 
 #include "hca/rules/bits.h"
@@ -13,6 +14,7 @@ using ipc::QpType;
 
 ControlTest::ControlTest(ipc::LinkLayer layer) : layer_(layer) {
   spdlog::set_level(spdlog::level::off);
+  ::signal(SIGPIPE, SIG_IGN);  // as softibd does
   control_ = std::move(*Control::create(fabric::default_fabric("test", layer), watcher_));
 }
 
@@ -93,7 +95,8 @@ ipc::QpAttributes ControlTest::attributes_for(QpType type, QpState to) const {
   QpAttr mask = QpAttr::state;
   bool connected = type != QpType::ud;
   bool reliable = type == QpType::rc;
-  if (to == QpState::init) mask = mask | QpAttr::pkey_index | QpAttr::port | (connected ? QpAttr::access_flags : QpAttr::qkey);
+  if (to == QpState::init)
+    mask = mask | QpAttr::pkey_index | QpAttr::port | (connected ? QpAttr::access_flags : QpAttr::qkey);
   if (to == QpState::rtr && connected) mask = mask | QpAttr::av | QpAttr::path_mtu | QpAttr::dest_qpn | QpAttr::rq_psn;
   if (to == QpState::rtr && reliable) mask = mask | QpAttr::max_dest_rd_atomic | QpAttr::min_rnr_timer;
   if (to == QpState::rts) mask = mask | QpAttr::sq_psn;

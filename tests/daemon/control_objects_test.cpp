@@ -85,7 +85,7 @@ TEST_F(ControlObjects, ContextsOfOnesOwnHostOnly) {
 TEST_F(ControlObjects, ContextsAreFoundByTheInodeOfTheirCommandFd) {
   TestProcess owner = start("host0");
   TestProcess other = attach("host0");
-  struct stat info{};
+  struct stat info {};
   ASSERT_EQ(::fstat(owner.command.get(), &info), 0);
   auto imported = call<ipc::ImportContext>(other.peer, 0, {info.st_ino});
   ASSERT_TRUE(imported);

@@ -59,7 +59,9 @@ TEST(Complete, FabricsHaveDifferentGuids) {
 }
 
 TEST(Complete, AllGuidsDiffer) {
-  Fabric fabric = must_parse("{hosts: [{name: n, count: 20, hcas: [{ports: 2}, {ports: 2}]}], switches: [{ports: 80}, x]}");
+  Fabric fabric = must_parse(
+      "{hosts: [{name: n, count: 20, hcas: [{ports: 2}, {ports: 2}]}],"
+      " switches: [{ports: 80}, x]}");
   std::set<u64> guids;
   for (const Host& host : fabric.hosts)
     for (const Hca& hca : host.hcas) {

@@ -273,6 +273,15 @@ TEST(Parse, AnchorsMayRepeatParts) {
   EXPECT_EQ(fabric->hosts[1].hcas[0].ports[0].speed, Speed::edr);
 }
 
+TEST(Parse, ErrorsStayShortAndOnOneLine) {
+  auto fabric = parse("hosts: [\"a\\nb\\e[31m\"]", "f");
+  ASSERT_FALSE(fabric);
+  EXPECT_THAT(fabric.error().text, StartsWith("f:1: 'a?b?[31m' is no host name"));
+  fabric = parse("hosts: [" + std::string(100'000, 'x') + "]", "f");
+  ASSERT_FALSE(fabric);
+  EXPECT_LT(fabric.error().text.size(), 600U);
+}
+
 TEST(Load, SaysWhyAFileCannotBeRead) {
   auto missing = load("/nonexistent/f.yaml");
   ASSERT_FALSE(missing);

@@ -91,7 +91,8 @@ def perftest_modes(program, connection):
     else:
         yield perftest_case(program, connection, "-e", ["-e"], skip="the program has no -e")
     if has_option(program, "-g") and connection == "UD":
-        yield perftest_case(program, connection, "-g", ["-g"], True)
+        # The default group has an IPv6 address, and perftest wants the port's GID to be of the same kind.
+        yield perftest_case(program, connection, "-g", ["-g", "--ipv6"], True)
     if has_option(program, "-A"):
         yield perftest_case(program, connection, "CMP_AND_SWAP", ["-A", "CMP_AND_SWAP"], True)
 
@@ -117,7 +118,7 @@ def pingpongs():
     for label, reason in (("-t", "the rxe interface has no completion timestamps"),
                           ("-j", "the rxe interface has no device memory"),
                           ("-O", "the rxe interface has no implicit on-demand paging")):
-        yield Case(f"ibv_rc_pingpong {label}", "ibv_rc_pingpong", [label], "pingpong", skip=reason)
+        yield Case(f"ibv_rc_pingpong {label}", "ibv_rc_pingpong", label.split(), "pingpong", skip=reason)
     yield Case("ibv_xsrq_pingpong", "ibv_xsrq_pingpong", [], "pingpong", skip="the rxe provider has no XRC queue pairs")
 
 

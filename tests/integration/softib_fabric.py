@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -84,6 +85,11 @@ class Program:
     def output(self):
         self.log.seek(0)
         return self.log.read()
+
+
+def end_in_order():
+    """Makes SIGTERM run the clean-up, as an interrupt from the keyboard does."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 class FabricError(Exception):

@@ -14,7 +14,8 @@
 namespace softib::kernel {
 namespace {
 
-constexpr auto fault = Errno{EFAULT};
+// 0 or the errno.
+int errno_of(const Result<void>& result) { return result ? 0 : to_int(result.error()); }
 
 u64 address_of(const void* pointer) { return reinterpret_cast<u64>(pointer); }
 
@@ -51,8 +52,8 @@ TEST(UserMemory, Heap) {
 TEST(UserMemory, WildPointers) {
   u64 value = 0;
   for (u64 wild : {u64{0}, u64{8}, u64{4096}, u64{1} << 47, ~u64{0}, ~u64{7}}) {
-    EXPECT_EQ(own_memory().copy_in(&value, wild, 8).error(), fault) << wild;
-    EXPECT_EQ(own_memory().copy_out(wild, &value, 8).error(), fault) << wild;
+    EXPECT_EQ(errno_of(own_memory().copy_in(&value, wild, 8)), EFAULT) << wild;
+    EXPECT_EQ(errno_of(own_memory().copy_out(wild, &value, 8)), EFAULT) << wild;
   }
   EXPECT_TRUE(own_memory().copy_in(&value, 0, 0));
 }
@@ -70,12 +71,12 @@ class Pages : public ::testing::Test {
 TEST_F(Pages, UnreadableAndUnwritable) {
   u8 bytes[64];
   ASSERT_EQ(::mprotect(pages + 4096, 4096, PROT_NONE), 0);
-  EXPECT_EQ(own_memory().copy_in(bytes, address_of(pages + 4096), 64).error(), fault);
-  EXPECT_EQ(own_memory().copy_in(bytes, address_of(pages + 4096 - 32), 64).error(), fault);  // half of it
+  EXPECT_EQ(errno_of(own_memory().copy_in(bytes, address_of(pages + 4096), 64)), EFAULT);
+  EXPECT_EQ(errno_of(own_memory().copy_in(bytes, address_of(pages + 4096 - 32), 64)), EFAULT);  // half of it
   EXPECT_TRUE(own_memory().copy_in(bytes, address_of(pages + 4096 - 64), 64));
   ASSERT_EQ(::mprotect(pages, 4096, PROT_READ), 0);
   EXPECT_TRUE(own_memory().copy_in(bytes, address_of(pages), 64));
-  EXPECT_EQ(own_memory().copy_out(address_of(pages), bytes, 64).error(), fault);
+  EXPECT_EQ(errno_of(own_memory().copy_out(address_of(pages), bytes, 64)), EFAULT);
 }
 
 TEST_F(Pages, Prefetch) {
@@ -87,8 +88,8 @@ TEST_F(Pages, Prefetch) {
   EXPECT_TRUE(own_memory().prefetch(address_of(pages) + 100, 4096, true));
   EXPECT_TRUE(resident());
   ASSERT_EQ(::mprotect(pages, 2 * 4096, PROT_NONE), 0);
-  EXPECT_EQ(own_memory().prefetch(address_of(pages), 4096, false).error(), fault);
-  EXPECT_EQ(own_memory().prefetch(0, 4096, false).error(), fault);
+  EXPECT_EQ(errno_of(own_memory().prefetch(address_of(pages), 4096, false)), EFAULT);
+  EXPECT_EQ(errno_of(own_memory().prefetch(0, 4096, false)), EFAULT);
 }
 
 // A child must read its own memory, not its parent's.

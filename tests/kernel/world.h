@@ -124,7 +124,9 @@ inline IoctlCall well_formed(World& world, const MethodRow& row) {
   IoctlCall call(world.window, row.object, row.method);
   for (const AttrSpec& spec : row.attributes) {
     if (spec.need == Need::optional) continue;
-    if (spec.kind == AttrKind::in || spec.kind == AttrKind::out) {
+    if (spec.kind == AttrKind::out) {
+      call.out(spec.id, spec.min_size);
+    } else if (spec.kind == AttrKind::in) {
       call.data(spec.id, spec.min_size > 8 ? world.window.room(spec.min_size) : 0, spec.min_size);
     } else {
       call.handle(spec.id, world.handle_of(spec.object));

@@ -299,7 +299,13 @@ void Worker::handle_error(const ibv_wc& wc, QpRecord& entry, bool is_send) {
   } else {
     ++entry.flushed;
   }
-  if (!is_send) --entry.waiting_receives;
+  if (is_send) return;
+  if (entry.qp->srq == nullptr) {
+    --entry.waiting_receives;
+  } else {
+    // A receive of the SRQ that the peer had begun to fill belongs to this queue pair and is flushed with it.
+    hca_.post_srq(static_cast<u32>(wc.wr_id));
+  }
 }
 
 void Worker::handle_receive(const ibv_wc& wc, Kind kind, QpRecord& entry) {

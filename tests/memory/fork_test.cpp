@@ -225,7 +225,9 @@ TEST(Fork, WorksWithoutFreeDescriptors) {
               Region region(4 * mebibyte);
               fill(region.data(), region.size(), 10);
               if (memory->share(region.address(), region.size(), true)->size() != region.size()) return "not moved";
-              struct rlimit few {0, 0};
+              struct rlimit few {
+                0, 0
+              };
               ::getrlimit(RLIMIT_NOFILE, &few);
               few.rlim_cur = 32;
               ::setrlimit(RLIMIT_NOFILE, &few);

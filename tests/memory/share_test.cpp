@@ -1,4 +1,5 @@
 // What share() moves, what it leaves alone, and what it answers.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <sys/ioctl.h>
@@ -116,9 +117,10 @@ TEST(Share, UntouchedPagesTakeNoMemory) {
   EXPECT_EQ(region.data()[200 * mebibyte], 'y');
 }
 
+// Where the machine is busy, the mover lets it be; so only contents are sure.
 TEST(Share, HugePagesStayHuge) {
   auto memory = make_memory();
-  Region region(16 * mebibyte);
+  Region region(48 * mebibyte);
   ::madvise(region.data(), region.size(), MADV_HUGEPAGE);
   fill(region.data(), region.size(), 5);
   const u64 before = figure("/proc/self/smaps", "AnonHugePages:");
@@ -126,8 +128,8 @@ TEST(Share, HugePagesStayHuge) {
   ASSERT_TRUE(memory->share(region.address(), region.size(), true));
   EXPECT_EQ(first_difference(region.data(), region.size(), 5), -1);
   const u64 after = figure("/proc/self/smaps", "ShmemPmdMapped:");
-  if (after == 0) GTEST_SKIP() << "the kernel makes no huge pages in memory files (before Linux 6.1)";
-  EXPECT_GE(after, 8 * mebibyte);
+  if (after == 0) GTEST_SKIP() << "a busy machine, or a kernel that makes no huge pages in memory files (before 6.1)";
+  EXPECT_GE(after, 32 * mebibyte);
 }
 
 TEST(Share, AnswersBadRangesAsTheKernelDoes) {
@@ -304,6 +306,21 @@ TEST(Share, MovesNothingWhileMemoryIsPinned) {
   ::close(ring);
   for (int i = 0; i < 200 && figure("/proc/self/status", "VmPin:") != 0; ++i) ::usleep(10'000);
   EXPECT_EQ(memory->share(pinned.address(), pinned.size(), true)->size(), pinned.size());
+}
+
+// Memory that a graphics driver has pinned can't be told from other; so none is moved once such a driver is loaded.
+TEST(Share, MovesNothingBesideAGraphicsDriver) {
+  auto memory = make_memory();
+  Region early(4 * page);
+  Region late(4 * page);
+  ASSERT_EQ(memory->share(early.address(), early.size(), true)->size(), early.size());
+  void* library = ::dlopen(PINNING_LIBRARY, RTLD_NOW);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  EXPECT_TRUE(memory->share(late.address(), late.size(), true)->empty());
+  EXPECT_EQ(memory->share(early.address(), early.size(), true)->size(), early.size());
+  memory->unshare(late.address(), late.size());
+  ::dlclose(library);
+  EXPECT_EQ(memory->share(late.address(), late.size(), true)->size(), late.size());
 }
 
 TEST(Share, LockedMemoryStaysLocked) {

@@ -1,4 +1,5 @@
-// What the memory tests share: regions, patterns, the view that a peer has, and tests that run in a process of their own.
+// What the memory tests share: regions, patterns, the view that a peer has, and tests that run in a process of their
+// own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -76,7 +77,8 @@ inline bool all_zero(const void* begin, u64 size) {
 class PeerView {
  public:
   PeerView(const ProcessMemory& memory, u64 address, u64 size) : skip_(address % page), size_(size + skip_) {
-    data_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd(), static_cast<off_t>(address - skip_));
+    data_ =
+        ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd(), static_cast<off_t>(address - skip_));
     if (data_ == MAP_FAILED) throw std::runtime_error("mmap of the memory file");
   }
   ~PeerView() { ::munmap(data_, size_); }
@@ -121,7 +123,8 @@ inline u64 figure(const char* file, const char* tag) {
   if (!text) return 0;
   char line[512];
   while (std::fgets(line, sizeof line, text)) {
-    if (std::strncmp(line, tag, std::strlen(tag)) == 0) sum += std::strtoull(line + std::strlen(tag), nullptr, 10) << 10;
+    if (std::strncmp(line, tag, std::strlen(tag)) == 0)
+      sum += std::strtoull(line + std::strlen(tag), nullptr, 10) << 10;
   }
   std::fclose(text);
   return sum;

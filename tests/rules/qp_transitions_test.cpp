@@ -16,19 +16,31 @@ namespace {
 using ipc::QpState;
 using ipc::QpType;
 
-const std::map<std::string, QpAttr> attribute_names{
-    {"cur", QpAttr::cur_state},          {"notify", QpAttr::en_sqd_async_notify}, {"access", QpAttr::access_flags},
-    {"pkey", QpAttr::pkey_index},        {"port", QpAttr::port},                  {"qkey", QpAttr::qkey},
-    {"av", QpAttr::av},                  {"mtu", QpAttr::path_mtu},               {"timeout", QpAttr::timeout},
-    {"retry", QpAttr::retry_count},      {"rnr", QpAttr::rnr_retry},              {"rq_psn", QpAttr::rq_psn},
-    {"rd", QpAttr::max_rd_atomic},       {"alt", QpAttr::alt_path},               {"rnr_timer", QpAttr::min_rnr_timer},
-    {"sq_psn", QpAttr::sq_psn},          {"dest_rd", QpAttr::max_dest_rd_atomic}, {"mig", QpAttr::path_mig_state},
-    {"cap", QpAttr::cap},                {"dest", QpAttr::dest_qpn},              {"rate", QpAttr::rate_limit}};
+const std::map<std::string, QpAttr> attribute_names{{"cur", QpAttr::cur_state},
+                                                    {"notify", QpAttr::en_sqd_async_notify},
+                                                    {"access", QpAttr::access_flags},
+                                                    {"pkey", QpAttr::pkey_index},
+                                                    {"port", QpAttr::port},
+                                                    {"qkey", QpAttr::qkey},
+                                                    {"av", QpAttr::av},
+                                                    {"mtu", QpAttr::path_mtu},
+                                                    {"timeout", QpAttr::timeout},
+                                                    {"retry", QpAttr::retry_count},
+                                                    {"rnr", QpAttr::rnr_retry},
+                                                    {"rq_psn", QpAttr::rq_psn},
+                                                    {"rd", QpAttr::max_rd_atomic},
+                                                    {"alt", QpAttr::alt_path},
+                                                    {"rnr_timer", QpAttr::min_rnr_timer},
+                                                    {"sq_psn", QpAttr::sq_psn},
+                                                    {"dest_rd", QpAttr::max_dest_rd_atomic},
+                                                    {"mig", QpAttr::path_mig_state},
+                                                    {"cap", QpAttr::cap},
+                                                    {"dest", QpAttr::dest_qpn},
+                                                    {"rate", QpAttr::rate_limit}};
 
-const std::map<std::string, QpState> state_names{{"RESET", QpState::reset}, {"INIT", QpState::init},
-                                                 {"RTR", QpState::rtr},     {"RTS", QpState::rts},
-                                                 {"SQD", QpState::sqd},     {"SQE", QpState::sqe},
-                                                 {"ERR", QpState::err}};
+const std::map<std::string, QpState> state_names{
+    {"RESET", QpState::reset}, {"INIT", QpState::init}, {"RTR", QpState::rtr}, {"RTS", QpState::rts},
+    {"SQD", QpState::sqd},     {"SQE", QpState::sqe},   {"ERR", QpState::err}};
 
 const std::map<std::string, QpType> type_names{{"RC", QpType::rc}, {"UC", QpType::uc}, {"UD", QpType::ud}};
 
@@ -78,8 +90,10 @@ std::map<Way, Masks> expected_table() {
     Masks masks;
     bool optional = false;
     while (words >> word) {
-      if (word == "|") optional = true;
-      else (optional ? masks.optional : masks.required).insert(attribute_names.at(word));
+      if (word == "|")
+        optional = true;
+      else
+        (optional ? masks.optional : masks.required).insert(attribute_names.at(word));
     }
     table[{type_names.at(type), state_names.at(from), state_names.at(to)}] = masks;
   }
@@ -107,8 +121,8 @@ bool accepted(const Way& way, QpAttr mask) {
   auto [type, from, to] = way;
   auto result = check_transition(type, from, to, mask);
   if (!result) {
-      EXPECT_EQ(to_int(result.error()), EINVAL);
-    }
+    EXPECT_EQ(to_int(result.error()), EINVAL);
+  }
   return result.has_value();
 }
 

@@ -1,5 +1,5 @@
-// A sender dies at every step of a delivery; the receiver must end up with each receive completed or still posted, never
-// both, never neither.
+// A sender dies at every step of a delivery; the receiver must end up with each receive completed or still posted,
+// never both, never neither.
 #include "hca/rules/repair.h"
 
 #include <gtest/gtest.h>
@@ -117,7 +117,9 @@ class RepairTest : public ::testing::Test, public RepairSink {
         [&] { responder.claimed_wr_id = ring.at<abi::RecvWqe>(at, 6)->wr_id; },
         [&] { responder.claimed = 1; },
         [&] { ring.set_consumer(ring.next(at)); },
-        [&] { if (shared) ipc::unlock(srq().lock); },
+        [&] {
+          if (shared) ipc::unlock(srq().lock);
+        },
         [&] { ASSERT_TRUE(ipc::try_lock(cq().lock, dead)); },
         [&] { responder.claimed_cqe = cqe = cq().producer; },
         [&] { responder.claimed = 2; },

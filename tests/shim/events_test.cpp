@@ -20,8 +20,8 @@ constexpr u32 cq = 7;
 
 struct Events : testing::Test {
   void SetUp() override {
-    void* place = ::mmap(nullptr, ipc::segment_size, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* place =
+        ::mmap(nullptr, ipc::segment_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ASSERT_NE(place, MAP_FAILED);
     segment = static_cast<ipc::Segment*>(place);
     segment->qps[qpn].generation = 3;
@@ -38,9 +38,7 @@ struct Events : testing::Test {
     ASSERT_EQ(::write(writer.get(), &record, sizeof record), static_cast<ssize_t>(sizeof record));
   }
   void never_block() { ASSERT_EQ(::fcntl(reader.get(), F_SETFL, O_NONBLOCK), 0); }
-  ipc::AsyncRecord qp_event(u32 generation) {
-    return {0x1234, 1, ipc::ObjectKind::qp, qpn, generation};
-  }
+  ipc::AsyncRecord qp_event(u32 generation) { return {0x1234, 1, ipc::ObjectKind::qp, qpn, generation}; }
 
   ipc::Segment* segment = nullptr;
   Fd reader, writer;

@@ -120,13 +120,16 @@ TEST_F(FdTableTest, ThreadsOnTheSameNumbers) {
           ++made;
           EXPECT_TRUE(set(fd, FdClass::command));
           break;
-        case 1: EXPECT_TRUE(table->copy(fd, 1020 + (fd + 3) % 8)); break;
+        case 1:
+          EXPECT_TRUE(table->copy(fd, 1020 + (fd + 3) % 8));
+          break;
         case 2: {
           FdTable::Pin pin = table->pin(fd);
           if (pin.kind() == FdClass::command && pin.as<Counted>().is_closed) ++closed_under_pin;
           break;
         }
-        default: table->clear(fd);
+        default:
+          table->clear(fd);
       }
       (void)table->find(fd);
     }

@@ -89,7 +89,9 @@ class NetlinkRequest {
   NetlinkRequest& put(u16 type, u32 value) {
     return put(type, std::string_view(reinterpret_cast<const char*>(&value), sizeof value));
   }
-  NetlinkRequest& put(u16 type, const char* value) { return put(type, std::string_view(value, std::strlen(value) + 1)); }
+  NetlinkRequest& put(u16 type, const char* value) {
+    return put(type, std::string_view(value, std::strlen(value) + 1));
+  }
 
   [[nodiscard]] std::string finish() const {
     std::string done = bytes_;

@@ -135,7 +135,8 @@ TEST_F(Netlink, AbsentCharacterDevices) {
     auto request = NetlinkRequest::nldev(RDMA_NLDEV_CMD_GET_CHARDEV).put(RDMA_NLDEV_ATTR_DEV_INDEX, 0U);
     expect_error(request.put(RDMA_NLDEV_ATTR_CHARDEV_TYPE, type), EOPNOTSUPP);
   }
-  expect_error(NetlinkRequest::nldev(RDMA_NLDEV_CMD_GET_CHARDEV).put(RDMA_NLDEV_ATTR_CHARDEV_TYPE, "rdma_cm"), EOPNOTSUPP);
+  expect_error(NetlinkRequest::nldev(RDMA_NLDEV_CMD_GET_CHARDEV).put(RDMA_NLDEV_ATTR_CHARDEV_TYPE, "rdma_cm"),
+               EOPNOTSUPP);
   expect_error(NetlinkRequest::nldev(RDMA_NLDEV_CMD_GET_CHARDEV), EINVAL);
 }
 

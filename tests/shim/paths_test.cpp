@@ -49,8 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"/dev/infiniband/uverbs0x", PathKind::tree, "/dev/infiniband/uverbs0x"},
         Case{"/dev/infiniband/uverbs99999999999", PathKind::tree, "/dev/infiniband/uverbs99999999999"},
         Case{"/dev/char/231:193", PathKind::device, "/dev/infiniband/uverbs1"},
-        Case{"/dev/char/231:191", PathKind::plain, nullptr},
-        Case{"/dev/char/1:3", PathKind::plain, nullptr},
+        Case{"/dev/char/231:191", PathKind::plain, nullptr}, Case{"/dev/char/1:3", PathKind::plain, nullptr},
         // PCI devices of the tree, and those of the machine
         Case{"/sys/devices/pci0000:00/0000:01:00.0", PathKind::tree, "/sys/devices/pci0000:00/0000:01:00.0"},
         Case{"/sys/devices/pci0000:00/0000:01:00.0/vendor", PathKind::tree,
@@ -71,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
         // neighbours
         Case{"/sys/class/net", PathKind::plain, nullptr}, Case{"/dev/infiniband2", PathKind::plain, nullptr},
         Case{"/sys", PathKind::plain, nullptr}, Case{"/", PathKind::plain, nullptr},
-        Case{"/home/sys/class/infiniband", PathKind::plain, nullptr}, Case{"", PathKind::plain, nullptr},
+        Case{"/opt/sys/class/infiniband", PathKind::plain, nullptr}, Case{"", PathKind::plain, nullptr},
         // a program that already stands in the tree
         Case{"/run/softib/default/hosts/host0/dev/infiniband/uverbs1", PathKind::device, "/dev/infiniband/uverbs1"},
         Case{"/run/softib/default/hosts/host0/sys/class/net", PathKind::tree, "/sys/class/net"},

@@ -110,7 +110,8 @@ TEST(PreloadPaths, LinksReadAsTheyAre) {
   char target[PATH_MAX];
   ssize_t length = ::readlink("/sys/class/infiniband/mlx5_0", target, sizeof target);
   ASSERT_GT(length, 0);
-  EXPECT_EQ(std::string(target, static_cast<size_t>(length)), "../../devices/pci0000:00/0000:01:00.0/infiniband/mlx5_0");
+  EXPECT_EQ(std::string(target, static_cast<size_t>(length)),
+            "../../devices/pci0000:00/0000:01:00.0/infiniband/mlx5_0");
   EXPECT_EQ(::readlink("/sys/class/infiniband/mlx5_0", target, 5), 5);
   Fd folder(::open("/sys/class/infiniband/mlx5_0/", O_RDONLY | O_DIRECTORY));
   std::string link = "/proc/self/fd/" + std::to_string(folder.get());
@@ -141,8 +142,8 @@ TEST(PreloadPaths, GlobFindsTheTree) {
 
 TEST(PreloadPaths, ScandirListsTheTree) {
   dirent** list = nullptr;
-  int count = ::scandir("/dev/infiniband", &list, [](const dirent* entry) { return int{entry->d_name[0] != '.'}; },
-                        ::alphasort);
+  int count = ::scandir(
+      "/dev/infiniband", &list, [](const dirent* entry) { return int{entry->d_name[0] != '.'}; }, ::alphasort);
   ASSERT_EQ(count, 2);
   EXPECT_STREQ(list[0]->d_name, "uverbs0");
   for (int i = 0; i < count; ++i) std::free(list[i]);

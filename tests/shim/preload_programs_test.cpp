@@ -48,20 +48,21 @@ TEST(PreloadPrograms, RdmaToolShowsDevicesAndLinks) {
             std::string::npos);
   Outcome links = run("rdma link");
   EXPECT_EQ(links.status, 0);
-  EXPECT_NE(links.output.find("link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 7"), std::string::npos) << links.output;
+  EXPECT_NE(links.output.find("link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 7"), std::string::npos)
+      << links.output;
   EXPECT_NE(links.output.find("link mlx5_1/1 state ACTIVE physical_state LINK_UP"), std::string::npos) << links.output;
   EXPECT_NE(run("rdma system").output.find("copy-on-fork on"), std::string::npos);
 }
 
 TEST(PreloadPrograms, OthersBehaveAsWithoutIt) {
-  for (const char* command : {
-           "ls -l /usr/include/rdma", "ls -l /dev/null /sys/class/tty/tty0 /no/such/file", "cat /etc/passwd /no/such/file",
-           "sh -c 'cd /sys/class && pwd -P && readlink -f /proc/self/exe'",
-           "bash -c 'exec 5</etc/hostname; read line <&5; echo $line; exec 5<&-; echo hi | cat | tr h j'",
-           "python3 -c 'import os, socket, subprocess, mmap, tempfile; a, b = socket.socketpair(); a.send(b\"x\"); "
-           "print(b.recv(1), subprocess.run([\"echo\", \"y\"], capture_output=True, close_fds=True).stdout, "
-           "len(mmap.mmap(-1, 8192)), os.path.realpath(\"/sys/class\"), sorted(os.listdir(\"/etc\"))[:3])'",
-           "find /usr/include/rdma -name 'rxe*'", "du -s /usr/include/rdma", "sh -c 'exit 3'"}) {
+  for (const char* command :
+       {"ls -l /usr/include/rdma", "ls -l /dev/null /sys/class/tty/tty0 /no/such/file", "cat /etc/passwd /no/such/file",
+        "sh -c 'cd /sys/class && pwd -P && readlink -f /proc/self/exe'",
+        "bash -c 'exec 5</etc/hostname; read line <&5; echo $line; exec 5<&-; echo hi | cat | tr h j'",
+        "python3 -c 'import os, socket, subprocess, mmap, tempfile; a, b = socket.socketpair(); a.send(b\"x\"); "
+        "print(b.recv(1), subprocess.run([\"echo\", \"y\"], capture_output=True, close_fds=True).stdout, "
+        "len(mmap.mmap(-1, 8192)), os.path.realpath(\"/sys/class\"), sorted(os.listdir(\"/etc\"))[:3])'",
+        "find /usr/include/rdma -name 'rxe*'", "du -s /usr/include/rdma", "sh -c 'exit 3'"}) {
     expect_same_without(command);
   }
 }

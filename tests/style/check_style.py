@@ -48,12 +48,13 @@ FORBIDDEN = [
     (re.compile(r"\bTO" r"DO\b"), "unfinished work is an issue, not a comment"),
     (re.compile(r"#\s*define\s+private\s+pub" r"lic"), "tests use the public interface"),
     (re.compile(r"(?<![\w.}*)/-])/(home|root|work|mnt|media|Users)/\w"), "path of one machine"),
-    (re.compile(r"/tmp/(?!softib\b)[A-Za-z]"), "fixed name under /tmp; use mktemp"),
     (re.compile(r"^(<<<<<<<|>>>>>>>) "), "merge conflict"),
     (re.compile(r"(?i)\b(cla" r"ude|anthro" r"pic|chat" r"gpt|co" r"pilot|as an a" r"i)\b"), "names a tool"),
     (re.compile(r"(?i)co-authored" r"-by"), "belongs in a commit message"),
     (re.compile(r"(?i)\bthe (lead|brief|helper session)\b(?= (said|says|told|wants|will))"), "tells of the making"),
 ]
+
+FIXED_NAME = re.compile(r"/tmp/(?!softib\b)[A-Za-z]")
 
 CODE = {".h", ".cpp", ".c", ".cc", ".hpp", ".py", ".sh", ".cmake"}
 TEXT = CODE | {".txt", ".md", ".json", ".yaml", ".yml", ".clang-format", ".clang-tidy", ""}
@@ -112,6 +113,8 @@ class Checker:
             self.report(name, number, "blank at the end of the line")
         if suffix in CODE and len(line) > MAX_LINE:
             self.report(name, number, f"{len(line)} columns, at most {MAX_LINE}")
+        if name.startswith(("src/", "scripts/")) and FIXED_NAME.search(line):
+            self.report(name, number, "fixed name under /tmp; use mktemp")
         for pattern, why in FORBIDDEN:
             found = pattern.search(line)
             if found:
@@ -172,8 +175,8 @@ class Checker:
             relative = str(path.relative_to(folder))
             if re.search(r"(?<![\w/-])" + re.escape(relative) + r"(?![\w.])", text):
                 return True
-            if folder == path.parent and re.search(r"(?<![\w-])" + re.escape(path.stem) + r"(?![\w.-])", text):
-                return True  # named without its suffix, by a foreach
+            if folder == path.parent and named_by_foreach(path.name, text):
+                return True
             if folder == path.parent and re.search(r"GLOB\b[^)]*\*\.cpp", text):
                 return True
         return False
@@ -210,6 +213,15 @@ class Checker:
                 lines = node.end_lineno - node.lineno + 1
                 if lines > MAX_FUNCTION:
                     self.report(name, node.lineno, f"function of {lines} lines, at most {MAX_FUNCTION}")
+
+
+def named_by_foreach(name, text):
+    """Whether a list file has ${variable}_test.cpp, say, and the rest of the name as a word."""
+    for suffix in set(re.findall(r"\$\{\w+\}([\w.-]+)", text)):
+        word = name[:-len(suffix)]
+        if name.endswith(suffix) and word and re.search(r"(?<![\w-])" + re.escape(word) + r"(?![\w.-])", text):
+            return True
+    return False
 
 
 # -- a small C++ scanner --------------------------------------------------------------------------------------------

@@ -76,6 +76,13 @@ class Rules(unittest.TestCase):
     def test_dead_source(self):
         self.assert_found("src/hca/dead.cpp", "int x;\n", "in no CMakeLists.txt")
 
+    def test_source_named_by_foreach(self):
+        self.write("tests/x/one_test.cpp", "int x;\n")
+        self.write("tests/x/CMakeLists.txt", "foreach(a IN ITEMS two one)\n  add(${a}_test.cpp)\nendforeach()\n")
+        self.assertEqual(self.findings(), [])
+        self.write("tests/x/CMakeLists.txt", "foreach(a IN ITEMS two)\n  add(${a}_test.cpp)\nendforeach()\n")
+        self.assertNotEqual(self.findings(), [])
+
     def test_dead_header(self):
         self.assert_found("src/hca/dead.h", "#pragma once\n", "included by nothing")
 

@@ -26,7 +26,7 @@ struct Options {
 };
 
 size_t processes_on(const std::string& dir) {
-  auto status = query_status(dir);
+  auto status = query_status(dir, std::chrono::seconds(1));
   return status && status->contains("processes") ? (*status)["processes"].size() : 0;
 }
 

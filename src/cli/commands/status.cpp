@@ -6,7 +6,6 @@
 #include "cli/session_folder.h"
 #include "cli/status_query.h"
 #include "cli/status_text.h"
-#include "fabric/runtime.h"
 
 namespace softib::cli {
 
@@ -32,9 +31,9 @@ int not_available(const Options& options, const std::string& cause) {
 }
 
 int status(const Options& options) {
-  auto description = running_description(options.name);
-  if (!description) return not_available(options, description.error().text);
-  auto answer = query_status(fabric::fabric_dir(options.name));
+  auto folder = running_folder(options.name);
+  if (!folder) return not_available(options, folder.error().text);
+  auto answer = query_status(*folder);
   if (!answer) return not_available(options, answer.error().text);
   (*answer)["running"] = true;
   constexpr auto replace = nlohmann::json::error_handler_t::replace;  // program names need not be UTF-8

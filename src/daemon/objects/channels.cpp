@@ -1,5 +1,7 @@
 #include "daemon/objects/channels.h"
 
+#include <memory>
+
 #include "daemon/event_pipe.h"
 
 namespace softib::daemon {
@@ -10,7 +12,7 @@ Result<Channels::Created> Channels::create(u32 context, u32 creator) {
   do ++last_id_;
   while (last_id_ == 0 || channels_.contains(last_id_));
   u32 generation = world_.new_generation();
-  ChannelObject channel{context, creator, generation, 0, false, std::move(pipe->write)};
+  ChannelObject channel{context, creator, generation, 0, false, std::move(pipe->write), {}};
   world_.watcher.watch_channel(last_id_, channel.write.get());
   channels_.emplace(last_id_, std::move(channel));
   return Created{last_id_, generation, std::move(pipe->read)};
@@ -26,7 +28,7 @@ void Channels::attach(u32 id) {
   // a few times at most.
   constexpr u64 events_per_cq = 8;
   ChannelObject& channel = channels_.at(id);
-  ++channel.cqs;
+  if (channel.cqs++ == 0) channel.read = open_reader(channel.write);
   grow_pipe(channel.write, channel.cqs * events_per_cq * sizeof(ipc::CompletionRecord));
 }
 
@@ -37,9 +39,15 @@ bool Channels::detach(u32 id, u32 cq) {
   if (!channel->unread)
     drop_records<ipc::CompletionRecord>(channel->write,
                                         [cq](const ipc::CompletionRecord& record) { return record.cq == cq; });
-  if (!channel->unread || channel->cqs) return false;
+  if (channel->cqs) return false;
+  close_reader_later(*channel);
+  if (!channel->unread) return false;
   drop(id);
   return true;
+}
+
+void Channels::close_reader_later(ChannelObject& channel) {
+  if (channel.read) world_.limbo.add([read = std::make_shared<Fd>(std::move(channel.read))] { read->reset(); });
 }
 
 bool Channels::reader_gone(u32 id) {
@@ -60,6 +68,7 @@ void Channels::drop(u32 id) {
   if (found == channels_.end()) return;
   // Data paths hold copies of the write end: closing ours alone does not end the watch.
   world_.watcher.forget(found->second.write.get());
+  close_reader_later(found->second);
   channels_.erase(found);
 }
 

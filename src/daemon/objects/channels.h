@@ -16,6 +16,9 @@ struct ChannelObject {
   u32 cqs = 0;
   bool unread = false;  // the program has closed its end: goes with its last CQ
   Fd write;
+  // Held while CQs use the channel: a peer that fires an event at a program which has just closed its end, or died,
+  // must not be killed by SIGPIPE.
+  Fd read;
 };
 
 class Channels {
@@ -44,6 +47,8 @@ class Channels {
   void drop(u32 id);
 
  private:
+  void close_reader_later(ChannelObject& channel);
+
   World& world_;
   std::unordered_map<u32, ChannelObject> channels_;
   u32 last_id_ = 0;

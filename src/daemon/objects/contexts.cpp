@@ -12,7 +12,7 @@ Result<Contexts::Opened> Contexts::open(u32 device, u32 creator) {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return fail(errno);
   Fd own(ends[0]);
   Fd given(ends[1]);
-  struct stat info{};
+  struct stat info {};
   if (::fstat(given.get(), &info) < 0) return fail(errno);
   u32 id = ++last_id_;
   ContextObject& context = contexts_[id];

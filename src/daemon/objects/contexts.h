@@ -17,9 +17,9 @@ inline constexpr size_t object_kinds = static_cast<size_t>(ipc::ObjectKind::chan
 struct ContextObject {
   u32 id = 0;
   u32 device = 0;
-  u32 creator = 0;  // process slot
-  u64 inode = 0;    // of the program's end of the command fd
-  Fd command;       // softibd's end: hangs up with the last copy of the program's
+  u32 creator = 0;              // process slot
+  u64 inode = 0;                // of the program's end of the command fd
+  Fd command;                   // softibd's end: hangs up with the last copy of the program's
   std::vector<Fd> async_pipes;  // write ends; objects report to the first that is still read, ports to all
   std::array<std::set<u32>, object_kinds> objects;
 

@@ -80,8 +80,8 @@ u32 Cqs::find_by_spare(u32 context, u64 ring) const {
 
 Result<ipc::DestroyCq::Reply> Cqs::destroy(u32 id) {
   if (cqs_.at(id).users) return fail(EBUSY);
-  const ipc::Cq& cq = world_.segment.cqs[id];
-  ipc::DestroyCq::Reply reply{cq.events_reported.load(), cq.async_events_reported.load()};
+  ipc::Cq& cq = world_.segment.cqs[id];
+  ipc::DestroyCq::Reply reply{close_count(cq.events_reported), close_count(cq.async_events_reported)};
   drop(id);
   return reply;
 }

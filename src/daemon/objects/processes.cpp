@@ -17,7 +17,7 @@ constexpr u32 rest = 8;
 bool is_memory_file(const Fd& fd) { return fd && ::fcntl(fd.get(), F_GET_SEALS) >= 0; }
 
 void release_memory(const Fd& memory) {
-  struct stat info{};
+  struct stat info {};
   if (::fstat(memory.get(), &info) == 0 && info.st_size > 0)
     (void)!::fallocate(memory.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, info.st_size);
 }
@@ -51,9 +51,9 @@ Result<ProcessObject*> Processes::attach(Newcomer newcomer, const ipc::Attach::R
   process.generation.store(generation, std::memory_order_relaxed);
   World::raise_limit(world_.segment.header.process_limit, slot);
   process.state.store(ipc::ProcessState::live, std::memory_order_release);
-  auto [entry, added] = processes_.emplace(
-      slot, ProcessObject{slot, generation, newcomer.host, newcomer.pid, bounded_text(request.program),
-                          std::move(newcomer.memory), *bounce});
+  auto [entry, added] =
+      processes_.emplace(slot, ProcessObject{slot, generation, newcomer.host, newcomer.pid,
+                                             bounded_text(request.program), std::move(newcomer.memory), *bounce});
   return &entry->second;
 }
 

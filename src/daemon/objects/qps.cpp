@@ -23,9 +23,7 @@ Result<void> check_type(const ipc::CreateQp::Request& request) {
 }  // namespace
 
 Qps::Qps(Parts parts)
-    : parts_(parts),
-      segment_(parts.world.segment),
-      indices_(hca::limits::first_qpn, ipc::max_qps, rest) {}
+    : parts_(parts), segment_(parts.world.segment), indices_(hca::limits::first_qpn, ipc::max_qps, rest) {}
 
 QpObject* Qps::find(u32 qpn) {
   auto found = qps_.find(qpn);
@@ -50,8 +48,8 @@ Result<ipc::CreateQp::Reply> Qps::create(Place place, const ipc::CreateQp::Reque
   auto plan = hca::plan_qp(request.caps, request.srq != 0);
   if (!plan) return fail(plan.error());
   if (qps_.size() >= hca::limits::max_qp) return fail(ENOMEM);
-  QpObject object{place.context,   place.creator,   place.device, request.pd, request.send_cq,
-                  request.recv_cq, request.srq, {}, {}};
+  QpObject object{place.context,   place.creator, place.device, request.pd, request.send_cq,
+                  request.recv_cq, request.srq,   {},           {}};
   object.granted = plan->granted;
   auto qpn = claim_index(*plan, object.send_ring, object.recv_ring);
   if (!qpn) {
@@ -64,8 +62,12 @@ Result<ipc::CreateQp::Reply> Qps::create(Place place, const ipc::CreateQp::Reque
   parts_.cqs.use(request.send_cq);
   parts_.cqs.use(request.recv_cq);
   if (request.srq) parts_.srqs.use(request.srq);
-  ipc::CreateQp::Reply reply{*qpn, plan->granted, object.send_ring.bytes, object.recv_ring.bytes,
-                             object.send_ring.offset, object.recv_ring.offset};
+  ipc::CreateQp::Reply reply{*qpn,
+                             plan->granted,
+                             object.send_ring.bytes,
+                             object.recv_ring.bytes,
+                             object.send_ring.offset,
+                             object.recv_ring.offset};
   qps_.emplace(*qpn, std::move(object));
   return reply;
 }
@@ -109,7 +111,7 @@ hca::QpPlace Qps::place_of(const QpObject& object) const {
 
 Result<ipc::DestroyQp::Reply> Qps::destroy(ContextObject& context, u32 qpn) {
   if (parts_.groups.memberships(qpn)) return fail(EBUSY);
-  ipc::DestroyQp::Reply reply{segment_.qps[qpn].async_events_reported.load()};
+  ipc::DestroyQp::Reply reply{close_count(segment_.qps[qpn].async_events_reported)};
   drop(context, qpn);
   return reply;
 }

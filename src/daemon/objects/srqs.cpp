@@ -109,7 +109,7 @@ u32 Srqs::find_by_spare(u32 context, u64 ring) const {
 
 Result<ipc::DestroySrq::Reply> Srqs::destroy(u32 id) {
   if (srqs_.at(id).users) return fail(EBUSY);
-  ipc::DestroySrq::Reply reply{world_.segment.srqs[id].async_events_reported.load()};
+  ipc::DestroySrq::Reply reply{close_count(world_.segment.srqs[id].async_events_reported)};
   drop(id);
   return reply;
 }

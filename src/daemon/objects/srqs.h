@@ -17,8 +17,8 @@ struct SrqObject {
   u32 pd;
   u32 users = 0;
   RingBlock ring;
-  RingBlock spare;        // after modify, until free_ring
-  u32 spare_max_wr = 0;   // entries of the spare ring
+  RingBlock spare;       // after modify, until free_ring
+  u32 spare_max_wr = 0;  // entries of the spare ring
 };
 
 class Srqs {

@@ -69,4 +69,10 @@ struct RingBlock {
 // Places a ring with its head filled in. ENOMEM.
 [[nodiscard]] Result<RingBlock> place_ring(World& world, const hca::RingLayout& layout);
 
+// Ends the counting of the events that an object's reader was given, and tells how many they were: whoever reads a
+// record of it from now on drops it (shim/events.cpp).
+inline u32 close_count(std::atomic<u32>& reported) {
+  return reported.fetch_or(ipc::events_closed) & ~ipc::events_closed;
+}
+
 }  // namespace softib::daemon

@@ -45,6 +45,9 @@ void FileWindow::fill(AddressRange range) {
   copy_bytes(view_ + (range.begin - offsets_.begin), range.begin, range.size());
 }
 
-int FileWindow::make_huge() { return raw::advise(view_, offsets_.size(), MADV_COLLAPSE) == 0 ? 0 : errno; }
+int FileWindow::make_huge(AddressRange range) {
+  const u64 view = view_ + (range.begin - offsets_.begin);
+  return raw::advise(view, range.size(), MADV_COLLAPSE) == 0 ? 0 : errno;
+}
 
 }  // namespace softib::hca

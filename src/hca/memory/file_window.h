@@ -17,8 +17,8 @@ class FileWindow {
   // Copies what lies at the addresses `range` to the same offsets of the file.
   void fill(AddressRange range);
 
-  // Asks for huge pages behind the whole window. 0 or an errno.
-  int make_huge();
+  // Asks for huge pages behind a part of the window. 0 or an errno.
+  int make_huge(AddressRange range);
 
  private:
   AddressRange offsets_;

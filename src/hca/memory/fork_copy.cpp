@@ -19,11 +19,6 @@ namespace {
   std::abort();
 }
 
-int protection_of(const Mapping& mapping) {
-  return (mapping.readable ? PROT_READ : 0) | (mapping.writable ? PROT_WRITE : 0) |
-         (mapping.executable ? PROT_EXEC : 0);
-}
-
 void read_all(int fd, u64 address, u64 size, u64 offset) {
   while (size > 0) {
     const long got = raw::read_at(fd, raw::pointer(address), size, offset);
@@ -54,7 +49,7 @@ void make_private(int fd, const Mapping& mapping, AddressRange part) {
   if (place == MAP_FAILED) give_up();
   const u64 copy = reinterpret_cast<u64>(place);
   fill_from_file(fd, copy, part.size(), mapping.offset + (part.begin - mapping.range.begin));
-  raw::protect(copy, part.size(), protection_of(mapping));
+  raw::protect(copy, part.size(), mapping.protection());
   if (raw::remap(copy, part.size(), part.size(), MREMAP_MAYMOVE | MREMAP_FIXED, part.begin) == MAP_FAILED) give_up();
 }
 

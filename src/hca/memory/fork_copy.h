@@ -28,7 +28,7 @@ class ForkRound {
 
   std::mutex one_at_a_time_;
   bool with_copy_ = false;
-  int pipe_[2] = {-1, -1};  // the child holds the writing end until it has copied
+  int pipe_[2] = {-1, -1};              // the child holds the writing end until it has copied
   std::atomic<u32>* copied_ = nullptr;  // a shared page instead, where there are no descriptors left for a pipe
   u64 signals_ = 0;
 };

@@ -2,8 +2,7 @@
 // library unmaps and remaps behind our back, so nothing is done to a page before the kernel was asked.
 #pragma once
 
-#include <memory>
-#include <type_traits>
+#include <sys/mman.h>
 
 #include "base/fd.h"
 #include "base/types.h"
@@ -21,6 +20,10 @@ struct Mapping {
   bool writable = false;
   bool executable = false;
   bool shared = false;
+
+  [[nodiscard]] int protection() const {
+    return (readable ? PROT_READ : 0) | (writable ? PROT_WRITE : 0) | (executable ? PROT_EXEC : 0);
+  }
 };
 
 class KernelMap {

@@ -29,7 +29,9 @@ Result<void> set_size(int fd) {
   const bool lift = limit.rlim_cur < address_space_end;
   if (lift) {
     if (limit.rlim_max < address_space_end) return fail(ENOMEM);
-    struct rlimit lifted {limit.rlim_max, limit.rlim_max};
+    struct rlimit lifted {
+      limit.rlim_max, limit.rlim_max
+    };
     if (::setrlimit(RLIMIT_FSIZE, &lifted) != 0) return fail(ENOMEM);
   }
   const int error = ::syscall(SYS_ftruncate, fd, address_space_end) == 0 ? 0 : errno;
@@ -38,9 +40,7 @@ Result<void> set_size(int fd) {
   return {};
 }
 
-bool status_of(int fd, struct stat& status) {
-  return ::syscall(SYS_newfstatat, fd, "", &status, AT_EMPTY_PATH) == 0;
-}
+bool status_of(int fd, struct stat& status) { return ::syscall(SYS_newfstatat, fd, "", &status, AT_EMPTY_PATH) == 0; }
 
 }  // namespace
 

@@ -21,7 +21,8 @@ class MemoryFile {
 
   // Whether the mapping shows this file, at whatever place.
   [[nodiscard]] bool shows(const Mapping& mapping) const {
-    return mapping.shared && mapping.inode == inode_ && mapping.device_major == major_ && mapping.device_minor == minor_;
+    return mapping.shared && mapping.inode == inode_ && mapping.device_major == major_ &&
+           mapping.device_minor == minor_;
   }
   // Whether it shows each page at that page's own place.
   [[nodiscard]] bool shows_at_home(const Mapping& mapping) const {

@@ -53,7 +53,9 @@ struct PoolAllocator {
   }
   void deallocate(T* block, size_t) { pool->give(block); }
   template <typename U>
-  bool operator==(const PoolAllocator<U>& other) const { return pool == other.pool; }
+  bool operator==(const PoolAllocator<U>& other) const {
+    return pool == other.pool;
+  }
 };
 
 }  // namespace softib::hca

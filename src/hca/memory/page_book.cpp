@@ -59,7 +59,7 @@ void PageBook::count(AddressRange range, int sign) {
     if (home) home_bytes_ += bytes;
     if (home && state.pins != 0) pinned_home_bytes_ += bytes;
     if (state.place == Place::detached) detached_bytes_ += bytes;
-    if (state.away) away_bytes_ += bytes;
+    if (state.guest) guest_bytes_ += bytes;
   }
 }
 

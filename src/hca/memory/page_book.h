@@ -20,10 +20,14 @@ struct PageState {
   u32 pins = 0;  // share() calls that cover the page
   Place place = Place::own;
   ForkRule on_fork = ForkRule::copy;
-  bool away = false;  // a mapping at another address (after mremap) shows the page
+  bool away = false;   // a mapping at another address (after mremap) shows the page
+  bool guest = false;  // this address is such another: it shows pages whose home is elsewhere
 
   bool operator==(const PageState&) const = default;
 };
+
+// More than one call makes, as a rule.
+inline constexpr size_t updates_per_call = 64;
 
 struct Segment {
   AddressRange range;
@@ -37,7 +41,8 @@ class PageBook {
   PageBook(const PageBook&) = delete;
   PageBook& operator=(const PageBook&) = delete;
 
-  // Each update() splits at most two entries; what asks for more at a time reserves more.
+  // Room for so many calls of update(), which splits two entries at most. Without it an update may throw bad_alloc.
+  // Calls that can't fail ask for it too, and go on: what the last one left unused is still there.
   bool reserve(size_t updates) { return pool_.reserve(2 * updates); }
 
   // The longest stretch of one state that begins at `address`, up to `end`.
@@ -69,7 +74,7 @@ class PageBook {
 
   [[nodiscard]] u64 home_bytes() const { return home_bytes_; }
   [[nodiscard]] u64 pinned_home_bytes() const { return pinned_home_bytes_; }
-  [[nodiscard]] u64 away_bytes() const { return away_bytes_; }
+  [[nodiscard]] bool has_guests() const { return guest_bytes_ != 0; }
   [[nodiscard]] u64 runs() const { return runs_; }
   [[nodiscard]] bool file_in_use() const { return home_bytes_ != 0 || detached_bytes_ != 0; }
 
@@ -89,7 +94,7 @@ class PageBook {
   u64 home_bytes_ = 0;
   u64 pinned_home_bytes_ = 0;
   u64 detached_bytes_ = 0;
-  u64 away_bytes_ = 0;
+  u64 guest_bytes_ = 0;
   u64 runs_ = 0;
 };
 

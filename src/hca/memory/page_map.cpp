@@ -20,8 +20,9 @@ __attribute__((no_sanitize("address", "thread"))) bool is_zero(u64 address) {
   return true;
 }
 
-// The kernel's page of zeros stands behind what was only read so far (by WriteHold too); it is never "mapped once". Other pages that are
-// not (shared with the child of a fork, say) hold zeros now and then; leaving those out is right as well.
+// The kernel's page of zeros stands behind what was only read so far (by WriteHold too); it is never "mapped once".
+// Other pages that are not (shared with the child of a fork, say) hold zeros now and then; leaving those out is right
+// as well.
 bool was_touched(u64 entry, u64 address) {
   if (entry & swapped) return true;
   if (!(entry & present)) return false;

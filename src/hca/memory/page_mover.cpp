@@ -34,9 +34,16 @@ u64 PageMover::move(AddressRange range, int protection, WriteHold* hold, bool al
   if (!file_.intact()) return range.begin;
   u64 at = range.begin;
   while (at < range.end) {
-    const u64 next = std::min(range.end, (at / step_size + 1) * step_size);
-    if (!step({at, next}, protection, hold, alone)) break;
-    at = next;
+    const AddressRange stage{at, std::min(range.end, (at / HugePages::most + 1) * HugePages::most)};
+    huge_pages_.prepare(file_, stage, touched_);
+    while (at < stage.end) {
+      const u64 next = std::min(stage.end, (at / step_size + 1) * step_size);
+      if (!step({at, next}, protection, hold, alone)) {
+        file_.punch({at, stage.end});
+        return at;
+      }
+      at = next;
+    }
   }
   return at;
 }
@@ -60,51 +67,14 @@ bool PageMover::step(AddressRange range, int protection, WriteHold* hold, bool a
 
 bool PageMover::copy_and_replace(AddressRange range, int protection) {
   touched_.look(range);
-  if (!copy(range) || raw::map(range.begin, range.size(), protection, MAP_SHARED | MAP_FIXED, file_.fd(),
-                               range.begin) == MAP_FAILED) {
-    file_.punch(range);
-    return false;
-  }
+  if (!copy(range)) return false;
+  void* place = raw::map(range.begin, range.size(), protection, MAP_SHARED | MAP_FIXED, file_.fd(), range.begin);
+  if (place == MAP_FAILED) return false;
   populate(range);
   return true;
 }
 
-// The 2 MiB blocks that lie wholly in the range and are wholly touched go as huge pages: that is twice as fast as page
-// by page, and what was transparent huge pages stays so.
 bool PageMover::copy(AddressRange range) {
-  while (!range.empty()) {
-    const AddressRange huge = huge_part(range);
-    const u64 plain_end = huge.empty() ? range.end : huge.begin;
-    if (!copy_plain({range.begin, plain_end})) return false;
-    if (!huge.empty() && !copy_huge(huge) && !copy_plain(huge)) return false;
-    range.begin = std::max(plain_end, huge.end);
-  }
-  return true;
-}
-
-AddressRange PageMover::huge_part(AddressRange range) const {
-  if (!huge_pages_) return {};
-  u64 at = (range.begin + huge_page_size - 1) & ~(huge_page_size - 1);
-  while (at + huge_page_size <= range.end && !touched_.all_touched({at, at + huge_page_size})) at += huge_page_size;
-  u64 end = at;
-  while (end + huge_page_size <= range.end && touched_.all_touched({end, end + huge_page_size})) end += huge_page_size;
-  return end > at ? AddressRange{at, end} : AddressRange{};
-}
-
-bool PageMover::copy_huge(AddressRange range) {
-  FileWindow window(file_.fd(), range);
-  if (!window) return false;
-  // An empty block of a file can't be made huge; one with a page in it can.
-  for (u64 block = range.begin; block < range.end; block += huge_page_size) window.fill({block, block + page_size});
-  if (const int error = window.make_huge(); error != 0) {
-    if (error == EINVAL) huge_pages_ = false;
-    return false;
-  }
-  window.fill(range);
-  return true;
-}
-
-bool PageMover::copy_plain(AddressRange range) {
   const bool by_write = may_write_to_file();
   for (;;) {
     const AddressRange run = touched_.next_touched(range);

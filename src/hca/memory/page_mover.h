@@ -1,6 +1,7 @@
 // Moving pages of this process onto its memory file, in place, with their contents, while it runs.
 #pragma once
 
+#include "hca/memory/huge_pages.h"
 #include "hca/memory/memory_file.h"
 #include "hca/memory/page_map.h"
 #include "hca/memory/write_hold.h"
@@ -23,14 +24,11 @@ class PageMover {
   bool step(AddressRange range, int protection, WriteHold* hold, bool alone);
   bool copy_and_replace(AddressRange range, int protection);
   bool copy(AddressRange range);
-  bool copy_huge(AddressRange range);
-  bool copy_plain(AddressRange range);
   void populate(AddressRange range);
-  [[nodiscard]] AddressRange huge_part(AddressRange range) const;
 
   const MemoryFile& file_;
   PageMap touched_;
-  bool huge_pages_ = true;  // until the kernel says that it has none
+  HugePages huge_pages_;
 };
 
 }  // namespace softib::hca

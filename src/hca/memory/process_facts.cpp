@@ -1,5 +1,6 @@
 #include "hca/memory/process_facts.h"
 
+#include <dlfcn.h>
 #include <linux/futex.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
@@ -104,6 +105,16 @@ HeldMemory held_memory() {
   held.locked = kilobytes_after(text, "\nVmLck:");
   held.pinned = kilobytes_after(text, "\nVmPin:");
   return held;
+}
+
+bool may_pin_unseen() {
+  for (const char* name : {"libcuda.so.1", "libhsa-runtime64.so.1", "libze_intel_gpu.so.1"}) {
+    if (void* library = ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) {
+      ::dlclose(library);
+      return true;
+    }
+  }
+  return false;
 }
 
 bool has_thread_memory(const Mapping& mapping, AddressRange range, bool alone) {

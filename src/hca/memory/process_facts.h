@@ -17,6 +17,10 @@ struct HeldMemory {
 };
 HeldMemory held_memory();
 
+// Whether a library is loaded that pins the program's memory for a device without the kernel counting it: drivers of
+// graphics processors (cudaHostRegister). Not to be called under a lock: the loader has one of its own.
+bool may_pin_unseen();
+
 // Whether the range, part of `mapping`, has memory of a thread that must stay what it is: the main stack, the stack of
 // any thread with its control block, the stack that we run on now. `alone`: there is only this thread.
 //

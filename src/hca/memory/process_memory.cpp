@@ -1,10 +1,13 @@
 #include "hca/memory/process_memory.h"
 
+#include <unistd.h>
+
 #include "hca/memory/raw.h"
 
 namespace softib::hca {
 
 Result<std::unique_ptr<ProcessMemory>> ProcessMemory::create() {
+  if (::sysconf(_SC_PAGESIZE) != static_cast<long>(page_size)) return fail(ENOTSUP);
   auto file = MemoryFile::create();
   if (!file) return fail(file.error());
   std::unique_ptr<ProcessMemory> memory(new FileMemory(std::move(*file)));

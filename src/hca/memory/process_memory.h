@@ -58,13 +58,15 @@ class FileMemory final : public ProcessMemory {
   void reconcile(AddressRange range);
   void lose(AddressRange range);
   void release_unpinned(AddressRange range);
-  void find_moved_away();
+  void look_after_guests();
+  void note_guest(const Mapping& mapping, AddressRange range);
   void sweep_if_due();
 
   // program_calls.cpp
   int drop_contents(AddressRange range, int advice);
   int set_fork_rule(AddressRange range, int advice, ForkRule rule);
   bool shows_file(AddressRange range);
+  bool was_one_mapping(AddressRange range, int& protection);
   std::optional<void*> remap_over_file(const Remap& request);
   void* shrink(const Remap& request);
   void* grow_in_place(const Remap& request);
@@ -77,7 +79,8 @@ class FileMemory final : public ProcessMemory {
   PageBook book_;
   PageMover mover_{file_};
   WriteHold hold_;
-  u64 sweep_at_ = 0;               // unpinned bytes on the file beyond which the next call sweeps
+  u64 sweep_at_ = u64{64} << 20;  // unpinned bytes on the file from which on the next call sweeps
+  u64 calls_since_sweep_ = 0;
   std::atomic<bool> used_{false};  // something was ever put on the file
 
   LockLimit limit_;

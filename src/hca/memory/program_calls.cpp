@@ -56,11 +56,15 @@ std::optional<int> FileMemory::on_madvise(void* address, size_t length, int advi
       if (!book_.file_in_use() || !shows_file(range)) return std::nullopt;
       return drop_contents(range, advice);
     }
-    case MADV_DONTFORK: return set_fork_rule(range, advice, ForkRule::omit);
-    case MADV_WIPEONFORK: return set_fork_rule(range, advice, ForkRule::wipe);
+    case MADV_DONTFORK:
+      return set_fork_rule(range, advice, ForkRule::omit);
+    case MADV_WIPEONFORK:
+      return set_fork_rule(range, advice, ForkRule::wipe);
     case MADV_DOFORK:
-    case MADV_KEEPONFORK: return set_fork_rule(range, advice, ForkRule::copy);
-    default: return std::nullopt;
+    case MADV_KEEPONFORK:
+      return set_fork_rule(range, advice, ForkRule::copy);
+    default:
+      return std::nullopt;
   }
 }
 
@@ -86,7 +90,7 @@ int FileMemory::drop_contents(AddressRange range, int advice) {
 // can't be wiped on fork: the kernel says EINVAL, as for any shared mapping.
 int FileMemory::set_fork_rule(AddressRange range, int advice, ForkRule rule) {
   std::lock_guard guard(mutex_);
-  if (!book_.reserve(1)) return refuse(ENOMEM);
+  if (!book_.reserve(updates_per_call)) return refuse(ENOMEM);
   const int result = raw::advise(range.begin, range.size(), advice);
   if (result == 0) book_.update(range, [&](PageState& state) { state.on_fork = rule; });
   return result;
@@ -97,14 +101,15 @@ void FileMemory::after_unmap(u64 address, u64 length) {
   if (!pages || pages->empty()) return;
   const int error = errno;
   std::lock_guard guard(mutex_);
+  static_cast<void>(book_.reserve(updates_per_call));
   reconcile(*pages);
   book_.for_each(*pages, [&](const Segment& segment) {
     if (segment.state.place == Place::own && segment.state.on_fork != ForkRule::copy)
       book_.update(segment.range, [](PageState& state) { state.on_fork = ForkRule::copy; });
   });
   // Perhaps that was the other place of pages that mremap had moved away.
-  if (book_.away_bytes() != 0) {
-    find_moved_away();
+  if (book_.has_guests()) {
+    look_after_guests();
     release_unpinned({0, address_space_end});
   }
   errno = error;
@@ -115,7 +120,7 @@ struct FileMemory::Remap {
   u64 new_size;
   int flags;
   u64 new_address;
-  int protection;  // of the last page
+  int protection;
 
   [[nodiscard]] bool has(int flag) const { return flags & flag; }
   [[nodiscard]] bool valid() const {
@@ -133,32 +138,39 @@ struct FileMemory::Remap {
 // together. And it must not let a mapping of the file grow: the next offsets belong to the next addresses.
 std::optional<void*> FileMemory::on_mremap(void* old_address, size_t old_size, size_t new_size, int flags,
                                            void* new_address) {
-  Remap request{whole_pages(old_address, old_size), page_ceiling(new_size), flags,
-                reinterpret_cast<u64>(new_address), 0};
+  Remap request{whole_pages(old_address, old_size), page_ceiling(new_size), flags, reinterpret_cast<u64>(new_address),
+                0};
   std::lock_guard guard(mutex_);
   if (!book_.file_in_use()) return std::nullopt;
+  if (!book_.reserve(updates_per_call)) return refuse_map(ENOMEM);
   if (!shows_file(request.old)) return remap_over_file(request);
   if (!request.valid()) return refuse_map(EINVAL);
-  u64 covered = request.old.begin;
-  map_.for_each(request.old, [&](const Mapping& mapping) {
-    if (mapping.range.begin > covered) return false;
-    covered = mapping.range.end;
-    request.protection = (mapping.readable ? PROT_READ : 0) | (mapping.writable ? PROT_WRITE : 0) |
-                         (mapping.executable ? PROT_EXEC : 0);
-    return true;
-  });
-  if (covered < request.old.end) return refuse_map(EFAULT);
+  if (!was_one_mapping(request.old, request.protection)) return refuse_map(EFAULT);
   if (request.has(MREMAP_FIXED) || request.has(MREMAP_DONTUNMAP)) return move_away(request);
   if (request.new_size <= request.old.size()) return shrink(request);
   void* grown = grow_in_place(request);
   return grown == MAP_FAILED && request.has(MREMAP_MAYMOVE) ? move_away(request) : grown;
 }
 
+// Whether the range is what the program may still take for one mapping; only such can be remapped.
+bool FileMemory::was_one_mapping(AddressRange range, int& protection) {
+  u64 covered = range.begin;
+  map_.for_each(range, [&](const Mapping& mapping) {
+    const bool plain = !mapping.shared && mapping.inode == 0;
+    if (mapping.range.begin > covered || !(plain || file_.shows(mapping))) return false;
+    if (covered != range.begin && mapping.protection() != protection) return false;
+    protection = mapping.protection();
+    covered = mapping.range.end;
+    return true;
+  });
+  return covered >= range.end;
+}
+
 // Memory that is not on the file, moved over some that may be.
 std::optional<void*> FileMemory::remap_over_file(const Remap& request) {
   if (!request.has(MREMAP_FIXED)) return std::nullopt;
-  void* result = raw::remap(request.old.begin, request.old.size(), request.new_size, request.flags,
-                            request.new_address);
+  void* result =
+      raw::remap(request.old.begin, request.old.size(), request.new_size, request.flags, request.new_address);
   if (result != MAP_FAILED) reconcile({request.new_address, request.new_address + request.new_size});
   return result;
 }
@@ -172,8 +184,7 @@ void* FileMemory::shrink(const Remap& request) {
 
 void* FileMemory::grow_in_place(const Remap& request) {
   const u64 more = request.new_size - request.old.size();
-  void* got = raw::map(request.old.end, more, request.protection,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
+  void* got = raw::map(request.old.end, more, request.protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
   if (got != MAP_FAILED && got != raw::pointer(request.old.end)) {  // a kernel that knows no NOREPLACE
     raw::unmap(reinterpret_cast<u64>(got), more);
     got = MAP_FAILED;
@@ -196,7 +207,8 @@ void* FileMemory::move_away(const Remap& request) {
     raw::map(request.old.begin, request.old.size(), request.protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
   else
     raw::unmap(request.old.begin, request.old.size());
-  find_moved_away();
+  book_.update({begin, begin + request.new_size}, [](PageState& state) { state.guest = true; });
+  look_after_guests();
   reconcile(request.old);
   return target;
 }

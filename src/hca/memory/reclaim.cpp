@@ -9,7 +9,8 @@ namespace softib::hca {
 namespace {
 
 constexpr AddressRange everything{0, address_space_end};
-constexpr u64 least_worth_a_sweep = u64{64} << 20;
+constexpr u64 worth_a_sweep = u64{64} << 20;
+constexpr u64 calls_between_sweeps = 1000;
 
 }  // namespace
 
@@ -47,27 +48,42 @@ void FileMemory::release_unpinned(AddressRange range) {
   });
 }
 
-// Looks for mappings that show the file at another place than home.
-void FileMemory::find_moved_away() {
-  if (book_.away_bytes() != 0) book_.update(everything, [](PageState& state) { state.away = false; });
-  map_.for_each(everything, KernelMap::Only::shared, [&](const Mapping& mapping) {
-    if (!file_.shows(mapping) || file_.shows_at_home(mapping)) return true;
-    book_.update({mapping.offset, mapping.offset + mapping.range.size()}, [](PageState& state) {
-      state.away = true;
-      if (state.place == Place::own) state.place = Place::detached;
+// Asks the kernel which of the places that mremap moved pages to still show them. (The engine's own views of the file
+// are no guests; they are not in the book.)
+void FileMemory::look_after_guests() {
+  if (!book_.has_guests()) return;
+  book_.update(everything, [](PageState& state) { state.away = false; });
+  book_.for_each(everything, [&](const Segment& segment) {
+    if (!segment.state.guest) return;
+    book_.update(segment.range, [](PageState& state) { state.guest = false; });
+    map_.for_each(segment.range, KernelMap::Only::shared, [&](const Mapping& mapping) {
+      if (file_.shows(mapping) && !file_.shows_at_home(mapping)) note_guest(mapping, segment.range);
+      return true;
     });
-    return true;
   });
 }
 
-// The threshold follows what is left, so that a sweep costs a small part of the registrations before it.
+void FileMemory::note_guest(const Mapping& mapping, AddressRange range) {
+  const AddressRange part = intersect(mapping.range, range);
+  const u64 offset = mapping.offset + (part.begin - mapping.range.begin);
+  book_.update(part, [](PageState& state) { state.guest = true; });
+  book_.update({offset, offset + part.size()}, [](PageState& state) {
+    state.away = true;
+    if (state.place == Place::own) state.place = Place::detached;
+  });
+}
+
+// Due when another 64 MiB that nobody has registered have come together, and now and then anyhow; seldom enough to cost
+// a small part of the registrations before it.
 void FileMemory::sweep_if_due() {
   const u64 unpinned = book_.home_bytes() - book_.pinned_home_bytes();
-  if (unpinned < std::max(sweep_at_, least_worth_a_sweep)) return;
-  find_moved_away();
+  const bool often_called = ++calls_since_sweep_ > calls_between_sweeps + book_.runs();
+  if (unpinned < sweep_at_ && !often_called) return;
+  look_after_guests();
   reconcile(everything);
   release_unpinned(everything);
-  sweep_at_ = 2 * (book_.home_bytes() - book_.pinned_home_bytes());
+  calls_since_sweep_ = 0;
+  sweep_at_ = book_.home_bytes() - book_.pinned_home_bytes() + worth_a_sweep;
 }
 
 }  // namespace softib::hca

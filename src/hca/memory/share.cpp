@@ -10,8 +10,6 @@ namespace {
 // Each run is a kernel mapping, of which a process may have 65,530; the rest is the program's.
 constexpr u64 most_runs = 16'000;
 
-constexpr size_t updates_per_call = 64;
-
 bool is_movable(const Mapping& mapping) {
   return !mapping.shared && mapping.inode == 0 && mapping.readable && mapping.writable && !mapping.executable;
 }
@@ -25,14 +23,15 @@ AddressRange inner_pages(AddressRange range) {
 }  // namespace
 
 struct FileMemory::Attempt {
-  Attempt(AddressRange whole_pages, AddressRange bytes) : pages(whole_pages), may_move(bytes) {}
+  Attempt(AddressRange whole_pages, AddressRange bytes, bool allowed)
+      : pages(whole_pages), may_move(bytes), prepared(!allowed) {}
 
   AddressRange pages;
   AddressRange may_move;  // bytes first, pages once prepared
-  bool prepared = false;
+  bool prepared;
   bool possible = false;
-  bool alone = false;     // no other thread
-  u64 locked = 0;         // bytes that the process has under mlock
+  bool alone = false;  // no other thread
+  u64 locked = 0;      // bytes that the process has under mlock
   WriteHold* hold = nullptr;
 };
 
@@ -40,13 +39,16 @@ Result<AddressRange> FileMemory::share(u64 address, u64 length, bool writable) {
   const auto pages = pages_of(address, length);
   if (!pages) return fail(pages.error());
   if (length == 0) return AddressRange{address, address};
-  std::lock_guard guard(mutex_);
+  std::unique_lock guard(mutex_);
   if (!book_.reserve(updates_per_call)) return fail(ENOMEM);
   sweep_if_due();
   const auto settled = check(*pages, writable);
   if (!settled) return fail(settled.error());
   if (!*settled) {
-    Attempt attempt(*pages, {address, address + length});
+    guard.unlock();  // what is asked now takes locks of the loader
+    const bool may_move = !may_pin_unseen();
+    guard.lock();
+    Attempt attempt(*pages, {address, address + length}, may_move);
     settle(attempt);
   }
   book_.update(*pages, [](PageState& state) { ++state.pins; });
@@ -57,6 +59,7 @@ void FileMemory::unshare(u64 address, u64 length) {
   const auto pages = pages_of(address, length);
   if (!pages || length == 0) return;
   std::lock_guard guard(mutex_);
+  static_cast<void>(book_.reserve(updates_per_call));
   book_.update(*pages, [](PageState& state) {
     if (state.pins > 0) --state.pins;
   });
@@ -91,7 +94,8 @@ void FileMemory::settle(Attempt& attempt) {
 // What is registered already and was left where it is stays there: peers may be writing to it by system calls, which
 // nothing holds off.
 void FileMemory::settle_mapping(Attempt& attempt, const Mapping& mapping) {
-  const AddressRange part = intersect(mapping.range, attempt.pages);
+  // No file offset stands for what lies above.
+  const AddressRange part = intersect(intersect(mapping.range, attempt.pages), {0, address_space_end});
   if (file_.shows_at_home(mapping)) {
     // Also what the C library grew there behind our back.
     book_.update(part, [](PageState& state) { state.place = Place::home; });

@@ -4,9 +4,10 @@ namespace softib::hca {
 
 namespace {
 
-constexpr AccessBits known = AccessBits::local_write | AccessBits::remote_write | AccessBits::remote_read | AccessBits::remote_atomic |
-                         AccessBits::mw_bind | AccessBits::zero_based | AccessBits::on_demand | AccessBits::hugetlb |
-                         AccessBits::flush_global | AccessBits::flush_persistent | AccessBits::optional_range;
+constexpr AccessBits known = AccessBits::local_write | AccessBits::remote_write | AccessBits::remote_read |
+                             AccessBits::remote_atomic | AccessBits::mw_bind | AccessBits::zero_based |
+                             AccessBits::on_demand | AccessBits::hugetlb | AccessBits::flush_global |
+                             AccessBits::flush_persistent | AccessBits::optional_range;
 
 // ibv_reg_mr(NULL, SIZE_MAX) with on-demand paging: the whole address space.
 bool is_implicit(AccessBits access, u64 address, u64 length, u64 iova) {

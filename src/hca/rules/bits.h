@@ -62,33 +62,23 @@ inline constexpr bool is_bits = std::is_same_v<T, QpAttr> || std::is_same_v<T, A
                                 std::is_same_v<T, RemapFlag> || std::is_same_v<T, SrqAttr>;
 
 template <typename T>
-  requires is_bits<T>
-[[nodiscard]] constexpr T operator|(T a, T b) {
-  return static_cast<T>(static_cast<u32>(a) | static_cast<u32>(b));
-}
+requires is_bits<T>
+[[nodiscard]] constexpr T operator|(T a, T b) { return static_cast<T>(static_cast<u32>(a) | static_cast<u32>(b)); }
 
 template <typename T>
-  requires is_bits<T>
-[[nodiscard]] constexpr T operator&(T a, T b) {
-  return static_cast<T>(static_cast<u32>(a) & static_cast<u32>(b));
-}
+requires is_bits<T>
+[[nodiscard]] constexpr T operator&(T a, T b) { return static_cast<T>(static_cast<u32>(a) & static_cast<u32>(b)); }
 
 template <typename T>
-  requires is_bits<T>
-[[nodiscard]] constexpr T operator~(T a) {
-  return static_cast<T>(~static_cast<u32>(a));
-}
+requires is_bits<T>
+[[nodiscard]] constexpr T operator~(T a) { return static_cast<T>(~static_cast<u32>(a)); }
 
 template <typename T>
-  requires is_bits<T>
-[[nodiscard]] constexpr bool has(T set, T bit) {
-  return (set & bit) == bit;
-}
+requires is_bits<T>
+[[nodiscard]] constexpr bool has(T set, T bit) { return (set & bit) == bit; }
 
 template <typename T>
-  requires is_bits<T>
-[[nodiscard]] constexpr bool any(T set) {
-  return static_cast<u32>(set) != 0;
-}
+requires is_bits<T>
+[[nodiscard]] constexpr bool any(T set) { return static_cast<u32>(set) != 0; }
 
 }  // namespace softib::hca

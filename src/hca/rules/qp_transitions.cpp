@@ -23,6 +23,7 @@ constexpr QpAttr drained_rc =
     drained_uc | port | timeout | retry_count | rnr_retry | max_rd_atomic | max_dest_rd_atomic | min_rnr_timer;
 constexpr QpAttr notify = en_sqd_async_notify;
 
+// clang-format off
 constexpr std::array table{
     //         from      to        RC                        UC                        UD
     Transition{S::reset, S::reset, {},                       {},                       {}},
@@ -48,6 +49,7 @@ constexpr std::array table{
     Transition{S::err,   S::reset, {},                       {},                       {}},
     Transition{S::err,   S::err,   {},                       {},                       {}},
 };
+// clang-format on
 
 bool is_known(ipc::QpType type) {
   return type == ipc::QpType::rc || type == ipc::QpType::uc || type == ipc::QpType::ud;

@@ -10,9 +10,9 @@ namespace softib::hca {
 
 namespace {
 
-constexpr u32 idle = 0;    // AgentMailbox::state
+constexpr u32 idle = 0;  // AgentMailbox::state
 constexpr u32 posted = 1;
-constexpr u32 taken = 1;   // Responder::claimed
+constexpr u32 taken = 1;  // Responder::claimed
 constexpr u32 completing = 2;
 
 bool held_by(const ipc::SharedLock& lock, u32 slot) { return lock.holder.load(std::memory_order_acquire) == slot; }
