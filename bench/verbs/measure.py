@@ -37,11 +37,12 @@ class Cores:
 class Processes:
     """Everything started here, each in a process group of its own, so that one call ends it all."""
 
-    def __init__(self):
+    def __init__(self, realtime: bool):
+        self.policy = ["chrt", "-f", "10"] if realtime else []
         self.running = []
 
     def start(self, command: list, core: int, environment: dict) -> subprocess.Popen:
-        process = subprocess.Popen(["taskset", "-c", str(core), *command], env=environment, text=True,
+        process = subprocess.Popen([*self.policy, "taskset", "-c", str(core), *command], env=environment, text=True,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    start_new_session=True)
         self.running.append(process)
@@ -80,7 +81,8 @@ class Processes:
 
 
 def describe(process: subprocess.Popen) -> str:
-    return " ".join(os.path.basename(word) if "/" in word else word for word in process.args[3:])
+    words = process.args[process.args.index("taskset") + 3:]
+    return " ".join(os.path.basename(word) if "/" in word else word for word in words)
 
 
 def tail(output: str) -> str:
@@ -175,8 +177,8 @@ class Bench:
 
     def floor(self, *arguments: str) -> dict:
         cores = f"{self.cores.client},{self.cores.server}"
-        done = subprocess.run([str(self.binaries / "bench_floor"), "--json", "--cores", cores, *arguments], text=True,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=RUN_LIMIT)
+        command = [*self.processes.policy, str(self.binaries / "bench_floor"), "--json", "--cores", cores, *arguments]
+        done = subprocess.run(command, text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=RUN_LIMIT)
         if done.returncode != 0:
             raise MeasureError(tail(done.stderr))
         return json.loads(done.stdout)

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <memory>
 
 namespace softib::daemon {
 
@@ -67,7 +68,9 @@ void Processes::bury(u32 slot) {
   if (found == processes_.end()) return;
   world_.segment.processes[slot].state.store(ipc::ProcessState::dead, std::memory_order_seq_cst);
   world_.segment.header.death_epoch.fetch_add(1, std::memory_order_acq_rel);
-  release_memory(found->second.memory);
+  // Survivors that looked its keys up before this may still be copying: its pages stay until they have left.
+  auto memory = std::make_shared<Fd>(std::move(found->second.memory));
+  world_.limbo.add([memory] { release_memory(*memory); });
   bounce_of_dead_[slot] = found->second.bounce;
   processes_.erase(found);
 }

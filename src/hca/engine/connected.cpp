@@ -36,6 +36,8 @@ Outcome refused(const Qp& qp, WcStatus status) {
 // The responder refuses without having a receive to tell it in.
 Outcome refuse(Context& context, const Qp& qp, Qp& peer, WcStatus status) {
   if (!is_reliable(qp)) return Outcome::success();
+  // It went away between the look at its state and the look at its keys: then nobody answers.
+  if (!accepts_requests(peer.state.load(std::memory_order_acquire))) return Outcome::lost();
   fail_responder(context, peer,
                  status == WcStatus::rem_access_err ? AsyncEvent::qp_access_err : AsyncEvent::qp_req_err);
   return Outcome::failure(status);
@@ -67,7 +69,11 @@ Outcome deliver_connected(Context& context, const SendWork& work, Qp& peer, cons
   message.src_qp = work.qp.qpn;
   message.slid = context.port(work.qp.port).lid;
   message.sl = work.qp.av.sl;
-  switch (deliver(context, peer, message)) {
+  const Delivered delivered = deliver(context, peer, message);
+  // Its keys went with it, perhaps in the middle of this.
+  if (delivered != Delivered::done && peer.state.load(std::memory_order_acquire) == ipc::QpState::destroyed)
+    return is_reliable(work.qp) ? Outcome::lost() : Outcome::success();
+  switch (delivered) {
     case Delivered::done: return Outcome::success();
     case Delivered::no_receive:
       return is_reliable(work.qp) ? Outcome::not_ready(peer.min_rnr_timer) : Outcome::success();
@@ -188,15 +194,11 @@ Outcome invalidate(Context& context, const SendWork& work) {
 }
 
 void count(Qp& qp, Qp& peer, u64 bytes, u32 packets) {
-  auto add = [](std::atomic<u64>& counter, u64 value) {
-    // One writer: a plain add would do, the atomic is for readers.
-    counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
-  };
-  add(qp.requester.bytes, bytes);
-  add(qp.requester.packets, packets);
-  add(qp.requester.messages, 1);
-  add(peer.responder.bytes, bytes);
-  add(peer.responder.packets, packets);
+  add_alone(qp.requester.bytes, bytes);
+  add_alone(qp.requester.packets, packets);
+  add_alone(qp.requester.messages, 1);
+  add_alone(peer.responder.bytes, bytes);
+  add_alone(peer.responder.packets, packets);
 }
 
 // A message that went through moves both ends' sequence numbers on.

@@ -133,9 +133,9 @@ Outcome carry_out_datagram(Context& context, const SendWork& work) {
   else deliver_to_one(context, datagram, ud.remote_qpn);
 
   auto& requester = work.qp.requester;
-  requester.bytes.fetch_add(local.total, std::memory_order_relaxed);
-  requester.packets.fetch_add(1, std::memory_order_relaxed);
-  requester.messages.fetch_add(1, std::memory_order_relaxed);
+  add_alone(requester.bytes, local.total);
+  add_alone(requester.packets, 1);
+  add_alone(requester.messages, 1);
   return Outcome::success();
 }
 

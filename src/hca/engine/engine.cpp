@@ -61,6 +61,7 @@ int DirectEngine::doorbell(u32 qpn, u32 context) {
     helper_.queue().discard(*qp);
     return EINVAL;
   }
+  context_.memory.forget_the_dead();
   {
     LaneGuard lane(lanes_);
     helper_.queue().drive(*qp);
@@ -148,6 +149,7 @@ void DirectEngine::qp_modified(u32 qpn, QpState from, QpState to) {
 void DirectEngine::qp_destroyed(u32 qpn) {
   helper_.forget(qpn);
   wait_quiescent();
+  context_.memory.forget_the_dead();
   raise_events();
 }
 

@@ -30,6 +30,11 @@ int Channels::find(u32 channel, u32 generation) {
   Fd fd;
   if (!client_.call_fd<ipc::ChannelFd>(0, {channel, generation}, -1, &fd) || !fd) return -1;
   int raw = fd.get();
+  std::erase_if(open_, [](const auto& entry) {
+    // The write end of a pipe without readers.
+    pollfd state{entry.second.fd.get(), 0, 0};
+    return ::poll(&state, 1, 0) == 1 && (state.revents & POLLERR);
+  });
   open_.insert_or_assign(channel, Entry{generation, std::move(fd)});
   return raw;
 }

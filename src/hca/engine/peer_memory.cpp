@@ -100,16 +100,26 @@ u8* PeerMemory::map_slow(const MemoryRef& ref) {
 // caller too, so it is unmapped at a later call, once all that were inside have left.
 void PeerMemory::retire(Peer* peer) {
   retired_.emplace_back(peer, ipc::LaneSnapshot::take(segment_));
+  unmap_retired();
+}
+
+// With mutex_ held.
+void PeerMemory::unmap_retired() {
   std::erase_if(retired_, [&](auto& entry) {
     if (!entry.second.passed(segment_)) return false;
     delete entry.first;
     return true;
   });
+  has_retired_.store(!retired_.empty(), std::memory_order_relaxed);
 }
 
 void PeerMemory::forget_the_dead() {
+  if (has_retired_.load(std::memory_order_relaxed)) [[unlikely]] {
+    std::lock_guard guard(mutex_);
+    unmap_retired();
+  }
   u32 epoch = segment_.header.death_epoch.load(std::memory_order_acquire);
-  if (seen_death_epoch_.exchange(epoch) == epoch) return;
+  if (seen_death_epoch_.load(std::memory_order_relaxed) == epoch || seen_death_epoch_.exchange(epoch) == epoch) return;
   std::lock_guard guard(mutex_);
   u32 limit = std::min(segment_.header.process_limit.load(std::memory_order_relaxed), ipc::max_processes);
   for (u32 slot = 0; slot < limit; ++slot) {

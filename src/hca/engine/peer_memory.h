@@ -95,6 +95,7 @@ class PeerMemory {
   u8* map_slow(const MemoryRef& ref);
   Peer* find_peer(const MemoryRef& ref);
   void retire(Peer* peer);
+  void unmap_retired();
 
   Result<void> transfer(const MemoryRef& ref, u8* local, bool writing);
   Result<void> transfer_piece(const MemoryRef& ref, u8* local, bool writing);
@@ -109,6 +110,7 @@ class PeerMemory {
   std::atomic<Peer*> peers_[ipc::max_processes] = {};
   std::mutex mutex_;  // guards changes of peers_ and chunks
   std::vector<std::pair<Peer*, ipc::LaneSnapshot>> retired_;  // mappings that other threads may still be using
+  std::atomic<bool> has_retired_{false};
   std::atomic<u32> seen_death_epoch_;
 };
 

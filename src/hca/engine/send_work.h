@@ -34,4 +34,9 @@ inline u32 packets_of(u64 length, u32 mtu) {
   return static_cast<u32>((length + mtu - 1) / mtu);
 }
 
+// Adds to a counter that has one writer: the atomic is for its readers.
+inline void add_alone(std::atomic<u64>& counter, u64 value) {
+  counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+}
+
 }  // namespace softib::hca
