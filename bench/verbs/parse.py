@@ -41,7 +41,8 @@ def result_rows(output: str):
 def only_row(output: str, columns: int) -> list:
     rows = [row for row in result_rows(output) if len(row) == columns]
     if len(rows) != 1:
-        raise ParseError(f"{len(rows)} result lines of {columns} columns, not one")
+        shown = " / ".join(output.split("\n")[-4:]).strip()
+        raise ParseError(f"{len(rows)} result lines of {columns} columns, not one: {shown}")
     return rows[0]
 
 

@@ -14,8 +14,8 @@ WRITE_LAT = """\
  local address: LID 0000 QPN 0x0012 PSN 0xe30ec1 RKey 0x000356 VAddr 0x0055672cd18000
 ---------------------------------------------------------------------------------------
  #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
-99% percentile[usec]   99.9% percentile[usec] 
- 2       200          14.96          146.70       17.90    \t       19.83       \t11.62  \t\t135.96  \t\t146.70 
+99% percentile[usec]   99.9% percentile[usec]\x20
+ 2       200          14.96          146.70       17.90    \t       19.83       \t11.62  \t\t135.96  \t\t146.70\x20
 ---------------------------------------------------------------------------------------
 """
 

@@ -67,19 +67,19 @@ struct Empty {};
 struct Attach {
   static constexpr Op op = Op::attach;
   struct Request {
-    u32 version;      // interface_version
+    u32 version;  // interface_version
     u32 size_of_qp;
-    u32 is_tool;      // 1: no process slot wanted (softib status)
+    u32 is_tool;  // 1: no process slot wanted (softib status)
     i32 local_pid;
     u64 pid_namespace;
     char host[64];
-    char program[64]; // for softib status
+    char program[64];  // for softib status
   };
   struct Reply {
     u32 slot;
     u32 generation;
     u64 segment_size;
-    u32 host;         // index
+    u32 host;  // index
     u32 reserved;
   };
 };
@@ -88,15 +88,27 @@ struct Attach {
 // closed) and nothing else. `inode` is the command fd's st_ino, by which a copy in another process is recognised.
 struct OpenContext {
   static constexpr Op op = Op::open_context;
-  struct Request { u32 device; u32 reserved; };
-  struct Reply { u32 context; u32 reserved; u64 inode; };
+  struct Request {
+    u32 device;
+    u32 reserved;
+  };
+  struct Reply {
+    u32 context;
+    u32 reserved;
+    u64 inode;
+  };
 };
 
 // What a process does with a command fd that it got from elsewhere (SCM_RIGHTS, inheritance). EBADF if unknown.
 struct ImportContext {
   static constexpr Op op = Op::import_context;
-  struct Request { u64 inode; };
-  struct Reply { u32 context; u32 device; };
+  struct Request {
+    u64 inode;
+  };
+  struct Reply {
+    u32 context;
+    u32 device;
+  };
 };
 
 // Records on the async and completion pipes. The shim's read() turns them into what the kernel gives.
@@ -126,12 +138,16 @@ struct AllocAsyncFd {
 struct AllocPd {
   static constexpr Op op = Op::alloc_pd;
   using Request = Empty;
-  struct Reply { u32 pd; };
+  struct Reply {
+    u32 pd;
+  };
 };
 
 struct DeallocPd {
   static constexpr Op op = Op::dealloc_pd;
-  struct Request { u32 pd; };
+  struct Request {
+    u32 pd;
+  };
   using Reply = Empty;
 };
 
@@ -146,32 +162,54 @@ struct RegMr {
     u64 shared_begin;  // as in Key
     u64 shared_end;
   };
-  struct Reply { u32 mr; u32 lkey; u32 rkey; u32 reserved; };
+  struct Reply {
+    u32 mr;
+    u32 lkey;
+    u32 rkey;
+    u32 reserved;
+  };
 };
 
 // `flags` as IB_MR_REREG_TRANS/PD/ACCESS; unchanged parts are ignored. The key changes.
 struct ReregMr {
   static constexpr Op op = Op::rereg_mr;
-  struct Request { u32 mr; u32 flags; RegMr::Request to; };
-  struct Reply { u32 lkey; u32 rkey; };
+  struct Request {
+    u32 mr;
+    u32 flags;
+    RegMr::Request to;
+  };
+  struct Reply {
+    u32 lkey;
+    u32 rkey;
+  };
 };
 
 // On return the key is invalid; the caller then waits for quiescence before it gives the memory back.
 struct DeregMr {
   static constexpr Op op = Op::dereg_mr;
-  struct Request { u32 mr; };
+  struct Request {
+    u32 mr;
+  };
   using Reply = Empty;
 };
 
 struct AllocMw {
   static constexpr Op op = Op::alloc_mw;
-  struct Request { u32 pd; u32 type; };  // enum ibv_mw_type
-  struct Reply { u32 mw; u32 rkey; };
+  struct Request {
+    u32 pd;
+    u32 type;
+  };  // enum ibv_mw_type
+  struct Reply {
+    u32 mw;
+    u32 rkey;
+  };
 };
 
 struct DeallocMw {
   static constexpr Op op = Op::dealloc_mw;
-  struct Request { u32 mw; };
+  struct Request {
+    u32 mw;
+  };
   using Reply = Empty;
 };
 
@@ -180,64 +218,118 @@ struct DeallocMw {
 struct CreateChannel {
   static constexpr Op op = Op::create_channel;
   using Request = Empty;
-  struct Reply { u32 channel; u32 generation; };
+  struct Reply {
+    u32 channel;
+    u32 generation;
+  };
 };
 
 struct CreateCq {
   static constexpr Op op = Op::create_cq;
   struct Request {
     u32 entries;
-    u32 channel;      // 0 = none
+    u32 channel;  // 0 = none
     u32 comp_vector;
-    u32 flags;        // IB_UVERBS_CQ_FLAGS_*
+    u32 flags;  // IB_UVERBS_CQ_FLAGS_*
     u64 user_handle;
   };
-  struct Reply { u32 cq; u32 entries; u64 ring; u32 ring_size; u32 reserved; };
+  struct Reply {
+    u32 cq;
+    u32 entries;
+    u64 ring;
+    u32 ring_size;
+    u32 reserved;
+  };
 };
 
 // Makes a second ring; the owner moves the entries over under the CQ's lock (hca/resize.h), then frees the old one.
 // A refused move (more entries waiting than fit: EINVAL) frees the new one.
 struct ResizeCq {
   static constexpr Op op = Op::resize_cq;
-  struct Request { u32 cq; u32 entries; };
-  struct Reply { u32 entries; u32 ring_size; u64 ring; };
+  struct Request {
+    u32 cq;
+    u32 entries;
+  };
+  struct Reply {
+    u32 entries;
+    u32 ring_size;
+    u64 ring;
+  };
 };
 
 struct FreeRing {
   static constexpr Op op = Op::free_ring;
-  struct Request { u64 ring; };
+  struct Request {
+    u64 ring;
+  };
   using Reply = Empty;
 };
 
 struct DestroyCq {
   static constexpr Op op = Op::destroy_cq;
-  struct Request { u32 cq; };
-  struct Reply { u32 comp_events_reported; u32 async_events_reported; };
+  struct Request {
+    u32 cq;
+  };
+  struct Reply {
+    u32 comp_events_reported;
+    u32 async_events_reported;
+  };
 };
 
 struct CreateSrq {
   static constexpr Op op = Op::create_srq;
-  struct Request { u32 pd; u32 max_wr; u32 max_sge; u32 limit; u64 user_handle; };
-  struct Reply { u32 srq; u32 max_wr; u32 max_sge; u32 ring_size; u64 ring; };
+  struct Request {
+    u32 pd;
+    u32 max_wr;
+    u32 max_sge;
+    u32 limit;
+    u64 user_handle;
+  };
+  struct Reply {
+    u32 srq;
+    u32 max_wr;
+    u32 max_sge;
+    u32 ring_size;
+    u64 ring;
+  };
 };
 
 // mask: IBV_SRQ_MAX_WR gives a second ring, moved as with ResizeCq; IBV_SRQ_LIMIT arms.
 struct ModifySrq {
   static constexpr Op op = Op::modify_srq;
-  struct Request { u32 srq; u32 mask; u32 max_wr; u32 limit; };
-  struct Reply { u32 max_wr; u32 ring_size; u64 ring; };
+  struct Request {
+    u32 srq;
+    u32 mask;
+    u32 max_wr;
+    u32 limit;
+  };
+  struct Reply {
+    u32 max_wr;
+    u32 ring_size;
+    u64 ring;
+  };
 };
 
 struct QuerySrq {
   static constexpr Op op = Op::query_srq;
-  struct Request { u32 srq; };
-  struct Reply { u32 max_wr; u32 max_sge; u32 limit; };
+  struct Request {
+    u32 srq;
+  };
+  struct Reply {
+    u32 max_wr;
+    u32 max_sge;
+    u32 limit;
+  };
 };
 
 struct DestroySrq {
   static constexpr Op op = Op::destroy_srq;
-  struct Request { u32 srq; };
-  struct Reply { u32 async_events_reported; };
+  struct Request {
+    u32 srq;
+  };
+  struct Reply {
+    u32 async_events_reported;
+  };
 };
 
 struct QpCaps {
@@ -286,7 +378,7 @@ struct QpAttributes {
   u32 dest_qp_num;
   u32 access_flags;
   QpCaps caps;
-  AddressVector av;      // port, group, route_epoch: softibd's own
+  AddressVector av;  // port, group, route_epoch: softibd's own
   AddressVector alt_av;
   u16 pkey_index;
   u16 alt_pkey_index;
@@ -307,37 +399,65 @@ struct QpAttributes {
 
 struct ModifyQp {
   static constexpr Op op = Op::modify_qp;
-  struct Request { u32 qpn; u32 reserved; QpAttributes attributes; };
-  struct Reply { QpState state; };
+  struct Request {
+    u32 qpn;
+    u32 reserved;
+    QpAttributes attributes;
+  };
+  struct Reply {
+    QpState state;
+  };
 };
 
 struct QueryQp {
   static constexpr Op op = Op::query_qp;
-  struct Request { u32 qpn; };
-  struct Reply { QpAttributes attributes; u32 sq_sig_all; };
+  struct Request {
+    u32 qpn;
+  };
+  struct Reply {
+    QpAttributes attributes;
+    u32 sq_sig_all;
+  };
 };
 
 struct DestroyQp {
   static constexpr Op op = Op::destroy_qp;
-  struct Request { u32 qpn; };
-  struct Reply { u32 async_events_reported; };
+  struct Request {
+    u32 qpn;
+  };
+  struct Reply {
+    u32 async_events_reported;
+  };
 };
 
 struct CreateAh {
   static constexpr Op op = Op::create_ah;
-  struct Request { u32 pd; u32 reserved; AddressVector av; };
-  struct Reply { u32 ah; };
+  struct Request {
+    u32 pd;
+    u32 reserved;
+    AddressVector av;
+  };
+  struct Reply {
+    u32 ah;
+  };
 };
 
 struct DestroyAh {
   static constexpr Op op = Op::destroy_ah;
-  struct Request { u32 ah; };
+  struct Request {
+    u32 ah;
+  };
   using Reply = Empty;
 };
 
 struct AttachMulticast {
   static constexpr Op op = Op::attach_multicast;
-  struct Request { u32 qpn; u16 mlid; u16 reserved; Gid gid; };
+  struct Request {
+    u32 qpn;
+    u16 mlid;
+    u16 reserved;
+    Gid gid;
+  };
   using Reply = Empty;
 };
 
@@ -350,21 +470,32 @@ struct DetachMulticast {
 // One descriptor: the write end of a channel's pipe, non-blocking. ENOENT when channel or generation has gone.
 struct ChannelFd {
   static constexpr Op op = Op::channel_fd;
-  struct Request { u32 channel; u32 generation; };
+  struct Request {
+    u32 channel;
+    u32 generation;
+  };
   using Reply = Empty;
 };
 
 // One descriptor: the memory file of a process. ESRCH when that process has gone.
 struct MemoryFd {
   static constexpr Op op = Op::memory_fd;
-  struct Request { u32 slot; u32 generation; };
+  struct Request {
+    u32 slot;
+    u32 generation;
+  };
   using Reply = Empty;
 };
 
 // The data path saw something that the object's owner must hear of. softibd writes it to the right async pipe.
 struct RaiseEvent {
   static constexpr Op op = Op::raise_event;
-  struct Request { ObjectKind kind; u32 object; u32 generation; u32 event_type; };
+  struct Request {
+    ObjectKind kind;
+    u32 object;
+    u32 generation;
+    u32 event_type;
+  };
   using Reply = Empty;
 };
 
@@ -372,15 +503,28 @@ struct RaiseEvent {
 inline constexpr u32 status_piece = 16 * 1024;
 struct Status {
   static constexpr Op op = Op::status;
-  struct Request { u64 offset; };  // 0 takes a new snapshot
-  struct Reply { u64 total; u32 length; u32 reserved; char text[status_piece]; };
+  struct Request {
+    u64 offset;
+  };  // 0 takes a new snapshot
+  struct Reply {
+    u64 total;
+    u32 length;
+    u32 reserved;
+    char text[status_piece];
+  };
 };
 
 // The kernel's UVERBS_METHOD_INFO_HANDLES: ids of one kind that a context holds, at most 4096 of them.
 struct ListHandles {
   static constexpr Op op = Op::list_handles;
-  struct Request { ObjectKind kind; };
-  struct Reply { u32 count; u32 total; u32 handles[4096]; };
+  struct Request {
+    ObjectKind kind;
+  };
+  struct Reply {
+    u32 count;
+    u32 total;
+    u32 handles[4096];
+  };
 };
 
 }  // namespace softib::ipc

@@ -50,7 +50,7 @@ concept Shareable = std::is_standard_layout_v<T> && std::is_trivially_destructib
 enum class ProcessSlot : u32 { none = 0 };
 
 enum class LinkLayer : u8 { infiniband = 1, ethernet = 2 };
-enum class QpType : u8 { none = 0, rc = 2, uc = 3, ud = 4 };  // values of enum ibv_qp_type
+enum class QpType : u8 { none = 0, rc = 2, uc = 3, ud = 4 };                             // values of enum ibv_qp_type
 enum class QpState : u32 { reset = 0, init, rtr, rts, sqd, sqe, err, destroyed = 100 };  // 0..6 as enum ibv_qp_state
 
 // A lock that lies in shared memory and names its holder's process slot, so that softibd can release what a dead
@@ -76,9 +76,9 @@ struct alignas(cache_line) AgentMailbox {
   i32 error;  // 0 or an errno, with state 2
   u64 address;
   u64 length;
-  u64 operand[2];      // compare_swap: compare, swap; fetch_add: add
-  u64 result;          // the old value
-  u64 bounce_offset;   // arena offset of bounce_size bytes, 0 until softibd has placed it
+  u64 operand[2];     // compare_swap: compare, swap; fetch_add: add
+  u64 result;         // the old value
+  u64 bounce_offset;  // arena offset of bounce_size bytes, 0 until softibd has placed it
 };
 inline constexpr u64 agent_bounce_size = 256 * 1024;
 
@@ -133,18 +133,18 @@ struct alignas(cache_line) Port {
 };
 
 struct alignas(cache_line) Device {
-  char name[64];        // "mlx5_0"
-  char description[64]; // NodeDescription
+  char name[64];         // "mlx5_0"
+  char description[64];  // NodeDescription
   u32 host;
-  u32 index_on_host;    // 0-based; uverbsN carries it
-  u32 first_port;       // index into ports; ports of a device are adjacent
+  u32 index_on_host;  // 0-based; uverbsN carries it
+  u32 first_port;     // index into ports; ports of a device are adjacent
   u32 port_count;
-  u64 node_guid;        // host order
+  u64 node_guid;  // host order
   u64 system_guid;
   u32 vendor_id;
   u32 device_id;
   u32 hardware_version;
-  u64 firmware_version; // as ib_uverbs_query_device_resp.fw_ver
+  u64 firmware_version;  // as ib_uverbs_query_device_resp.fw_ver
 };
 
 enum class KeyKind : u8 { none = 0, region, window1, window2 };
@@ -154,19 +154,19 @@ enum class KeyKind : u8 { none = 0, region, window1, window2 };
 struct alignas(cache_line) Key {
   std::atomic<u32> key;
   KeyKind kind;
-  u8 bound;      // windows: 1 while bound
+  u8 bound;  // windows: 1 while bound
   u16 reserved;
-  u32 access;    // IBV_ACCESS_*
+  u32 access;  // IBV_ACCESS_*
   u32 pd;
-  u32 qpn;       // type 2 windows: the QP that bound it
-  u32 region;    // windows: index of the region below
+  u32 qpn;                   // type 2 windows: the QP that bound it
+  u32 region;                // windows: index of the region below
   std::atomic<u32> windows;  // regions: how many windows are bound to it
-  u32 owner;     // process slot whose address space `address` names
+  u32 owner;                 // process slot whose address space `address` names
   u32 owner_generation;
   u32 context;
-  u64 iova;      // what remote_addr and sge.addr start from
+  u64 iova;  // what remote_addr and sge.addr start from
   u64 length;
-  u64 address;   // user address of the first byte
+  u64 address;  // user address of the first byte
   // Owner's addresses [shared_begin, shared_end) lie in the owner's memory file at file offset = address, so peers
   // reach them by plain loads and stores. What is outside goes by process_vm_* or the agent.
   u64 shared_begin;
@@ -175,28 +175,28 @@ struct alignas(cache_line) Key {
 
 enum class Arm : u32 { none = 0, next = 1, solicited = 2 };
 
-// In the counters of events that were read (Cq, Srq, Qp: *events_reported): softibd sets it when it destroys the object,
-// with the same fetch_or that reads the final count; a reader that finds it set drops its event. So what a destroy
-// command reports is exactly what the program has been given.
+// In the counters of events that were read (Cq, Srq, Qp: *events_reported): softibd sets it when it destroys the
+// object, with the same fetch_or that reads the final count; a reader that finds it set drops its event. So what a
+// destroy command reports is exactly what the program has been given.
 inline constexpr u32 events_closed = 1U << 31;
 
 // A completion queue. The ring's published indices lie in its rxe_queue_buf; the copies here are the producers' own.
 struct alignas(cache_line) Cq {
   SharedLock lock;
-  u32 producer;         // next index to write, masked; equals the ring's producer_index outside the lock
-  u32 consumer_cache;   // last seen consumer_index: re-read only when the ring looks full
-  u32 mask;             // ring slots - 1
-  u64 ring;             // arena offset of the rxe_queue_buf
-  std::atomic<Arm> arm; // changed under lock
-  u32 channel;          // completion channel id, 0 = none
+  u32 producer;          // next index to write, masked; equals the ring's producer_index outside the lock
+  u32 consumer_cache;    // last seen consumer_index: re-read only when the ring looks full
+  u32 mask;              // ring slots - 1
+  u64 ring;              // arena offset of the rxe_queue_buf
+  std::atomic<Arm> arm;  // changed under lock
+  u32 channel;           // completion channel id, 0 = none
   u32 channel_generation;
   std::atomic<u32> overrun;  // 1 after an overrun: nothing is added any more
   u32 context;
-  u32 owner;            // process slot of the creator
-  u64 user_handle;      // goes back in ib_uverbs_comp_event_desc and async events
+  u32 owner;                    // process slot of the creator
+  u64 user_handle;              // goes back in ib_uverbs_comp_event_desc and async events
   std::atomic<u32> generation;  // 0 while free
   u32 moderation_count;
-  std::atomic<u32> events_reported;        // completion events that were read
+  std::atomic<u32> events_reported;  // completion events that were read
   std::atomic<u32> async_events_reported;
 };
 
@@ -229,9 +229,9 @@ struct AddressVector {
   u8 reserved[2];
   u32 flow_label;
   Gid dgid;
-  u32 port;        // index of the destination port that this resolved to; 0 = unreachable. A cache: see route_epoch
-  u32 group;       // index of the multicast group; 0 = unicast
-  u32 route_epoch; // Header::route_epoch at resolution
+  u32 port;         // index of the destination port that this resolved to; 0 = unreachable. A cache: see route_epoch
+  u32 group;        // index of the multicast group; 0 = unicast
+  u32 route_epoch;  // Header::route_epoch at resolution
 };
 
 struct alignas(cache_line) Ah {
@@ -258,36 +258,36 @@ enum class Wait : u32 { none = 0, rnr, ack_timeout, drained };
 // A queue pair, in four parts by writer.
 struct alignas(cache_line) Qp {
   // -- configuration: softibd writes, everybody reads
-  std::atomic<QpState> state;  // softibd, and by compare-exchange any process that takes the QP to ERR or SQE
-  std::atomic<u32> generation; // 0 while free
+  std::atomic<QpState> state;   // softibd, and by compare-exchange any process that takes the QP to ERR or SQE
+  std::atomic<u32> generation;  // 0 while free
   QpType type;
   LinkLayer link_layer;
   u8 sq_sig_all;
-  u8 timeout;        // local ACK timeout exponent; 0 = wait for ever
+  u8 timeout;  // local ACK timeout exponent; 0 = wait for ever
   u8 retry_count;
   u8 rnr_retry;
   u8 min_rnr_timer;
   u8 max_rd_atomic;
   u8 max_dest_rd_atomic;
   u8 sq_draining;
-  u16 pkey;          // the value at pkey_index
+  u16 pkey;  // the value at pkey_index
   u32 qpn;
   u32 pd;
   u32 context;
-  u32 owner;         // process slot
+  u32 owner;  // process slot
   u32 send_cq;
   u32 recv_cq;
-  u32 srq;           // 0 = own receive queue
-  u32 port;          // index of the local port, once INIT
+  u32 srq;   // 0 = own receive queue
+  u32 port;  // index of the local port, once INIT
   u32 dest_qpn;
   u32 qkey;
-  u32 access;        // qp_access_flags
-  u32 path_mtu;      // bytes
+  u32 access;    // qp_access_flags
+  u32 path_mtu;  // bytes
   u32 rq_psn;
   u32 sq_psn;
   u32 sq_mask;
   u32 rq_mask;
-  u64 sq_ring;       // arena offsets
+  u64 sq_ring;  // arena offsets
   u64 rq_ring;
   u8 sq_log2_size;
   u8 rq_log2_size;
@@ -300,14 +300,14 @@ struct alignas(cache_line) Qp {
 
   // -- requester: written by the owner's process only
   struct alignas(cache_line) Requester {
-    std::atomic<u32> active;   // doorbells not yet carried out: 0 -> 1 makes the caller the driver
-    std::atomic<Wait> wait;    // not none: the engine thread owns the next try
+    std::atomic<u32> active;  // doorbells not yet carried out: 0 -> 1 makes the caller the driver
+    std::atomic<Wait> wait;   // not none: the engine thread owns the next try
     u32 next_psn;
     u32 retries_left;
     u32 rnr_left;
     u32 messages_reserved;
-    u64 deadline;              // CLOCK_MONOTONIC ns of the next try
-    std::atomic<u64> bytes;    // payload sent, and packets it took
+    u64 deadline;            // CLOCK_MONOTONIC ns of the next try
+    std::atomic<u64> bytes;  // payload sent, and packets it took
     std::atomic<u64> packets;
     std::atomic<u64> messages;
   } requester;
@@ -321,11 +321,11 @@ struct alignas(cache_line) Qp {
     std::atomic<u32> claimed;  // 0 none, 1 a receive WQE is taken but not completed, 2 its completion is being written
     u32 claimed_cqe;           // with claimed == 2: the CQ index that the completion goes to
     u64 claimed_wr_id;
-    u32 established;           // COMM_EST was raised
+    u32 established;  // COMM_EST was raised
     u32 last_wqe_raised;
-    std::atomic<u64> bytes;    // payload received, and packets it took
+    std::atomic<u64> bytes;  // payload received, and packets it took
     std::atomic<u64> packets;
-    u32 message_open;          // reserved for multi-packet transports
+    u32 message_open;  // reserved for multi-packet transports
   } responder;
 
   std::atomic<u32> async_events_reported;
@@ -336,14 +336,14 @@ struct alignas(cache_line) Header {
   u32 version;
   u32 size_of_qp;  // a second check against mixed builds
   u64 total_size;
-  u64 boot_id;     // random; tells one run of a fabric from the next
+  u64 boot_id;  // random; tells one run of a fabric from the next
   i32 daemon_pid;
   std::atomic<u32> daemon_alive;
   std::atomic<u32> route_epoch;  // bumped when any port, LID or route changes
   std::atomic<u32> death_epoch;  // bumped when a process died: peers drop their mappings of its memory
   u32 device_count;              // devices 1..device_count are in use
   u32 port_count;
-  std::atomic<u32> qp_limit;     // one past the highest index ever used: bounds scans
+  std::atomic<u32> qp_limit;  // one past the highest index ever used: bounds scans
   std::atomic<u32> cq_limit;
   std::atomic<u32> srq_limit;
   std::atomic<u32> process_limit;

@@ -56,8 +56,11 @@ TEST_F(R13Gid, IndexOfAnEmptyEntry) {
   ibv_gid last{};
   const int index = std::min(a().info().port.gid_tbl_len - 1, 254);
   const bool there = ibv_query_gid(a().device()->context(), a().info().port_num, index, &last) == 0;
-  if (there && (last.global.subnet_prefix != 0 || last.global.interface_id != 0)) GTEST_SKIP() << "no entry of the table is empty";
-  refused([](ibv_ah_attr* attr, const Info& info) { attr->grh.sgid_index = static_cast<u8>(std::min(info.port.gid_tbl_len - 1, 254)); });
+  if (there && (last.global.subnet_prefix != 0 || last.global.interface_id != 0))
+    GTEST_SKIP() << "no entry of the table is empty";
+  refused([](ibv_ah_attr* attr, const Info& info) {
+    attr->grh.sgid_index = static_cast<u8>(std::min(info.port.gid_tbl_len - 1, 254));
+  });
 }
 
 TEST_F(R13Gid, TheRightOneWorks) {
@@ -140,21 +143,24 @@ class R14Pkey : public Conformance {
 TEST_F(R14Pkey, OtherPartition) {
   u16 at_a = 0;
   u16 at_b = 0;
-  if (!find(&at_a, &at_b, [](u16 x, u16 y) { return !same_partition(x, y); })) GTEST_SKIP() << "the ports are in one partition only";
+  if (!find(&at_a, &at_b, [](u16 x, u16 y) { return !same_partition(x, y); }))
+    GTEST_SKIP() << "the ports are in one partition only";
   not_delivered(at_a, at_b);
 }
 
 TEST_F(R14Pkey, LimitedToLimited) {
   u16 at_a = 0;
   u16 at_b = 0;
-  if (!find(&at_a, &at_b, [](u16 x, u16 y) { return same_partition(x, y) && !full(x) && !full(y); })) GTEST_SKIP() << "no two limited members";
+  if (!find(&at_a, &at_b, [](u16 x, u16 y) { return same_partition(x, y) && !full(x) && !full(y); }))
+    GTEST_SKIP() << "no two limited members";
   not_delivered(at_a, at_b);
 }
 
 TEST_F(R14Pkey, LimitedToFull) {
   u16 at_a = 0;
   u16 at_b = 0;
-  if (!find(&at_a, &at_b, [](u16 x, u16 y) { return same_partition(x, y) && full(x) != full(y); })) GTEST_SKIP() << "no limited member";
+  if (!find(&at_a, &at_b, [](u16 x, u16 y) { return same_partition(x, y) && full(x) != full(y); }))
+    GTEST_SKIP() << "no limited member";
   delivered(at_a, at_b);
 }
 

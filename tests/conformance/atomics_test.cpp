@@ -22,7 +22,11 @@ class R10Atomics : public Conformance {
 
   // Carries out one atomic and gives the value it fetched.
   u64 fetched(const Pair& pair, ibv_wr_opcode opcode, u64 compare_add, u64 swap, ibv_wc_opcode wanted) {
-    EXPECT_EQ(pair.a.post(atomic_wr(1, opcode, pair.a.buffer.sge(0, 8), pair.b.buffer.address, pair.b.buffer.rkey, compare_add, swap)).error, 0);
+    EXPECT_EQ(pair.a
+                  .post(atomic_wr(1, opcode, pair.a.buffer.sge(0, 8), pair.b.buffer.address, pair.b.buffer.rkey,
+                                  compare_add, swap))
+                  .error,
+              0);
     const auto wcs = pair.a.sent();
     expect_wc(wcs, 1, IBV_WC_SUCCESS);
     if (!wcs.empty()) EXPECT_EQ(wcs[0].opcode, wanted);
@@ -61,7 +65,11 @@ TEST_F(R10Atomics, CompareSwapThatDoesNot) {
 TEST_F(R10Atomics, NeighboursAreUntouched) {
   Pair pair(a(), b());
   b().set(pair.b.buffer.address, 4096, 0xcc);
-  ASSERT_EQ(pair.a.post(atomic_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, pair.a.buffer.sge(0, 8), pair.b.buffer.address + 64, pair.b.buffer.rkey, 1)).error, 0);
+  ASSERT_EQ(pair.a
+                .post(atomic_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, pair.a.buffer.sge(0, 8), pair.b.buffer.address + 64,
+                                pair.b.buffer.rkey, 1))
+                .error,
+            0);
   expect_wc(pair.a.sent(), 1, IBV_WC_SUCCESS);
   EXPECT_EQ(b().differs(pair.b.buffer.address, 64, 0xcc), -1);
   EXPECT_EQ(b().differs(pair.b.buffer.address + 72, 4000, 0xcc), -1);
@@ -72,7 +80,11 @@ TEST_F(R10Atomics, AtPageEdges) {
   Pair pair(a(), b());
   for (const u64 offset : {4088u, 4096u}) {
     set_word(b(), pair.b.buffer.address + offset, 1);
-    ASSERT_EQ(pair.a.post(atomic_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, pair.a.buffer.sge(0, 8), pair.b.buffer.address + offset, pair.b.buffer.rkey, 1)).error, 0);
+    ASSERT_EQ(pair.a
+                  .post(atomic_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, pair.a.buffer.sge(0, 8),
+                                  pair.b.buffer.address + offset, pair.b.buffer.rkey, 1))
+                  .error,
+              0);
     expect_wc(pair.a.sent(), 1, IBV_WC_SUCCESS);
     EXPECT_EQ(word(b(), pair.b.buffer.address + offset), 2u);
   }
@@ -83,7 +95,8 @@ TEST_F(R10Atomics, ResultUnalignedAndSplit) {
   Pair pair(a(), b());
   const u64 value = 0x0807060504030201;
   set_word(b(), pair.b.buffer.address, value);
-  Send send = atomic_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, pair.a.buffer.sge(0, 8), pair.b.buffer.address, pair.b.buffer.rkey, 0);
+  Send send =
+      atomic_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, pair.a.buffer.sge(0, 8), pair.b.buffer.address, pair.b.buffer.rkey, 0);
   send.sges = {pair.a.buffer.sge(101, 3), pair.a.buffer.sge(205, 5)};
   ASSERT_EQ(pair.a.post(send).error, 0);
   expect_wc(pair.a.sent(), 1, IBV_WC_SUCCESS);
@@ -105,7 +118,8 @@ TEST_P(R10Misaligned, EveryOffset) {
     if (GetParam().builder) spec.send_ops = IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
     Pair pair(a(), b(), spec);
     b().set(pair.b.buffer.address, 64, 0xcc);
-    const Send send = atomic_wr(1, GetParam().opcode, pair.a.buffer.sge(0, 8), pair.b.buffer.address + offset, pair.b.buffer.rkey, 1, 2);
+    const Send send = atomic_wr(1, GetParam().opcode, pair.a.buffer.sge(0, 8), pair.b.buffer.address + offset,
+                                pair.b.buffer.rkey, 1, 2);
     const Posted posted = GetParam().builder ? a().post_builder(pair.a.qp, {send}) : pair.a.post(send);
     ASSERT_EQ(posted.error, 0);
     expect_wc(pair.a.sent(), 1, IBV_WC_REM_INV_REQ_ERR);
@@ -115,10 +129,11 @@ TEST_P(R10Misaligned, EveryOffset) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, R10Misaligned,
-                         testing::Values(Misaligned{IBV_WR_ATOMIC_FETCH_AND_ADD, false}, Misaligned{IBV_WR_ATOMIC_CMP_AND_SWP, false},
-                                         Misaligned{IBV_WR_ATOMIC_FETCH_AND_ADD, true}, Misaligned{IBV_WR_ATOMIC_CMP_AND_SWP, true}),
-                         [](const auto& test) { return name_of(test.param.opcode) + (test.param.builder ? "Builder" : "PostSend"); });
+INSTANTIATE_TEST_SUITE_P(
+    Ways, R10Misaligned,
+    testing::Values(Misaligned{IBV_WR_ATOMIC_FETCH_AND_ADD, false}, Misaligned{IBV_WR_ATOMIC_CMP_AND_SWP, false},
+                    Misaligned{IBV_WR_ATOMIC_FETCH_AND_ADD, true}, Misaligned{IBV_WR_ATOMIC_CMP_AND_SWP, true}),
+    [](const auto& test) { return name_of(test.param.opcode) + (test.param.builder ? "Builder" : "PostSend"); });
 
 // Many QPs of both ends change one word of b at the same time: nothing is lost, nothing is seen twice.
 void hammer_one_word(bool compare_swap) {
@@ -139,7 +154,8 @@ void hammer_one_word(bool compare_swap) {
   std::vector<Hammer> jobs_a;
   std::vector<Hammer> jobs_b;
   for (Pair& pair : connections) {
-    const Hammer job{pair.a.qp, pair.a.send_cq, pair.a.buffer.address, pair.a.buffer.lkey, target.address, pair.b.buffer.rkey, count, compare_swap};
+    const Hammer job{pair.a.qp,          pair.a.send_cq, pair.a.buffer.address, pair.a.buffer.lkey, target.address,
+                     pair.b.buffer.rkey, count,          compare_swap};
     (pair.a.end == &end_a() ? jobs_a : jobs_b).push_back(job);
   }
   alarm(static_cast<unsigned>(300 * options().slow));
@@ -167,7 +183,8 @@ TEST_F(R10Atomics, ManyOutstanding) {
   set_word(b(), pair.b.buffer.address, 0);
   std::vector<Send> list;
   for (u64 i = 0; i < 16; ++i) {
-    list.push_back(atomic_wr(i, IBV_WR_ATOMIC_FETCH_AND_ADD, pair.a.buffer.sge(i * 8, 8), pair.b.buffer.address, pair.b.buffer.rkey, 1));
+    list.push_back(atomic_wr(i, IBV_WR_ATOMIC_FETCH_AND_ADD, pair.a.buffer.sge(i * 8, 8), pair.b.buffer.address,
+                             pair.b.buffer.rkey, 1));
   }
   ASSERT_EQ(pair.a.post(list).error, 0);
   ASSERT_EQ(pair.a.sent(16).size(), 16u);

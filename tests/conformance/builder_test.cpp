@@ -51,9 +51,12 @@ TEST_F(Builder, RdmaWrite) {
   for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC}) {
     Pair pair(a(), b(), spec(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, type));
     a().fill(pair.a.buffer.address, 3000, 2);
-    expect_wc(run(pair, {rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 3000)}, pair.b.buffer.address, pair.b.buffer.rkey)}), 1, IBV_WC_SUCCESS);
+    expect_wc(run(pair, {rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 3000)}, pair.b.buffer.address,
+                                 pair.b.buffer.rkey)}),
+              1, IBV_WC_SUCCESS);
     ASSERT_EQ(pair.b.receive(7, 60000, 8).error, 0);
-    conformance::Send imm = rdma_wr(2, IBV_WR_RDMA_WRITE_WITH_IMM, {pair.a.buffer.sge(0, 3000)}, pair.b.buffer.address + 4096, pair.b.buffer.rkey);
+    conformance::Send imm = rdma_wr(2, IBV_WR_RDMA_WRITE_WITH_IMM, {pair.a.buffer.sge(0, 3000)},
+                                    pair.b.buffer.address + 4096, pair.b.buffer.rkey);
     imm.imm = htobe32(66);
     expect_wc(run(pair, {imm}), 2, IBV_WC_SUCCESS);
     const auto wcs = pair.b.received();
@@ -67,22 +70,29 @@ TEST_F(Builder, RdmaWrite) {
 TEST_F(Builder, RdmaRead) {
   Pair pair(a(), b(), spec(IBV_QP_EX_WITH_RDMA_READ));
   b().fill(pair.b.buffer.address, 3000, 2);
-  expect_wc(run(pair, {rdma_wr(1, IBV_WR_RDMA_READ, {pair.a.buffer.sge(5, 3000)}, pair.b.buffer.address, pair.b.buffer.rkey)}), 1, IBV_WC_SUCCESS);
+  expect_wc(run(pair, {rdma_wr(1, IBV_WR_RDMA_READ, {pair.a.buffer.sge(5, 3000)}, pair.b.buffer.address,
+                               pair.b.buffer.rkey)}),
+            1, IBV_WC_SUCCESS);
   EXPECT_EQ(a().mismatch(pair.a.buffer.address + 5, 3000, 2), -1);
 }
 
 TEST_F(Builder, Atomics) {
   Pair pair(a(), b(), spec(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD));
   b().set(pair.b.buffer.address, 8, 0);
-  expect_wc(run(pair, {atomic_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, pair.a.buffer.sge(0, 8), pair.b.buffer.address, pair.b.buffer.rkey, 5)}), 1, IBV_WC_SUCCESS);
-  expect_wc(run(pair, {atomic_wr(1, IBV_WR_ATOMIC_CMP_AND_SWP, pair.a.buffer.sge(8, 8), pair.b.buffer.address, pair.b.buffer.rkey, 5, 9)}), 1, IBV_WC_SUCCESS);
+  expect_wc(run(pair, {atomic_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, pair.a.buffer.sge(0, 8), pair.b.buffer.address,
+                                 pair.b.buffer.rkey, 5)}),
+            1, IBV_WC_SUCCESS);
+  expect_wc(run(pair, {atomic_wr(1, IBV_WR_ATOMIC_CMP_AND_SWP, pair.a.buffer.sge(8, 8), pair.b.buffer.address,
+                                 pair.b.buffer.rkey, 5, 9)}),
+            1, IBV_WC_SUCCESS);
   EXPECT_EQ(a().read_bytes(pair.a.buffer.address + 8, 8), (Bytes{5, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(b().read_bytes(pair.b.buffer.address, 8), (Bytes{9, 0, 0, 0, 0, 0, 0, 0}));
 }
 
 TEST_F(Builder, BindAndInvalidate) {
   const u32 flags = a().info().device.device_cap_flags;
-  if (!(flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B))) GTEST_SKIP() << "the device has no type 2 windows";
+  if (!(flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)))
+    GTEST_SKIP() << "the device has no type 2 windows";
   Pair pair(a(), b(), spec(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV));
   const MadeMw mw = a().alloc_mw(pair.a.pd, IBV_MW_TYPE_2);
   ASSERT_NE(mw.id, 0u);
@@ -103,7 +113,8 @@ TEST_F(Builder, BindAndInvalidate) {
 
 TEST_F(Builder, SendWithInvalidate) {
   const u32 flags = b().info().device.device_cap_flags;
-  if (!(flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B))) GTEST_SKIP() << "the device has no type 2 windows";
+  if (!(flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)))
+    GTEST_SKIP() << "the device has no type 2 windows";
   Pair pair(a(), b(), spec(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV));
   const MadeMw mw = b().alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
   conformance::Send bind;
@@ -129,7 +140,8 @@ TEST_F(Builder, OneBatchOfMany) {
   ASSERT_EQ(pair.b.receive(1, 8192, 64).error, 0);
   std::vector<conformance::Send> list;
   for (u64 i = 0; i < 8; ++i) {
-    list.push_back(rdma_wr(i, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(i * 512, 512)}, pair.b.buffer.address + i * 512, pair.b.buffer.rkey));
+    list.push_back(rdma_wr(i, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(i * 512, 512)}, pair.b.buffer.address + i * 512,
+                           pair.b.buffer.rkey));
   }
   list.push_back(send_wr(8, {pair.a.buffer.sge(0, 8)}));
   const auto wcs = run(pair, list);
@@ -159,7 +171,8 @@ TEST_F(Builder, Abort) {
 // Both interfaces may be used on one QP.
 TEST_F(Builder, MixedWithPostSend) {
   Pair pair(a(), b(), spec(IBV_QP_EX_WITH_RDMA_WRITE));
-  const conformance::Send write = rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey);
+  const conformance::Send write =
+      rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey);
   for (int i = 0; i < 10; ++i) {
     expect_wc(run(pair, {write}), 1, IBV_WC_SUCCESS);
     ASSERT_EQ(pair.a.post(write).error, 0);
@@ -170,10 +183,12 @@ TEST_F(Builder, MixedWithPostSend) {
 TEST_F(Builder, OperationsThatTheServiceLacks) {
   Pair pair(a(), b());
   const Node& node = pair.a;
-  const MadeQp uc = a().create_qp({IBV_QPT_UC, node.pd, node.send_cq, node.recv_cq, 0, {4, 4, 1, 1, 0}, 0, IBV_QP_EX_WITH_RDMA_READ});
+  const MadeQp uc =
+      a().create_qp({IBV_QPT_UC, node.pd, node.send_cq, node.recv_cq, 0, {4, 4, 1, 1, 0}, 0, IBV_QP_EX_WITH_RDMA_READ});
   EXPECT_EQ(uc.id, 0u);
   EXPECT_TRUE(uc.error == EOPNOTSUPP || uc.error == EINVAL) << uc.error;
-  const MadeQp ud = a().create_qp({IBV_QPT_UD, node.pd, node.send_cq, node.recv_cq, 0, {4, 4, 1, 1, 0}, 0, IBV_QP_EX_WITH_RDMA_WRITE});
+  const MadeQp ud = a().create_qp(
+      {IBV_QPT_UD, node.pd, node.send_cq, node.recv_cq, 0, {4, 4, 1, 1, 0}, 0, IBV_QP_EX_WITH_RDMA_WRITE});
   EXPECT_EQ(ud.id, 0u);
   EXPECT_TRUE(ud.error == EOPNOTSUPP || ud.error == EINVAL) << ud.error;
 }
@@ -200,7 +215,8 @@ TEST_F(Builder, AtomicWriteMisaligned) {
   ASSERT_EQ(ibv_query_device_ex(a().device()->context(), nullptr, &attr), 0);
   if (!(attr.device_cap_flags_ex & device_atomic_write)) GTEST_SKIP() << "the device does not offer atomic write";
   Pair pair(a(), b(), spec(IBV_QP_EX_WITH_ATOMIC_WRITE));
-  expect_wc(run(pair, {rdma_wr(1, IBV_WR_ATOMIC_WRITE, {}, pair.b.buffer.address + 4, pair.b.buffer.rkey)}), 1, IBV_WC_REM_INV_REQ_ERR);
+  expect_wc(run(pair, {rdma_wr(1, IBV_WR_ATOMIC_WRITE, {}, pair.b.buffer.address + 4, pair.b.buffer.rkey)}), 1,
+            IBV_WC_REM_INV_REQ_ERR);
 }
 #endif
 
@@ -216,7 +232,9 @@ TEST_F(Builder, Flush) {
   conformance::Send flush = rdma_wr(2, IBV_WR_FLUSH, {}, pair.b.buffer.address, pair.b.buffer.rkey);
   flush.compare_add = 4096;
   flush.swap = IBV_FLUSH_GLOBAL << 8 | IBV_FLUSH_RANGE;
-  const auto wcs = run(pair, {rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 4096)}, pair.b.buffer.address, pair.b.buffer.rkey), flush});
+  const auto wcs = run(
+      pair,
+      {rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 4096)}, pair.b.buffer.address, pair.b.buffer.rkey), flush});
   ASSERT_EQ(wcs.size(), 2u);
   EXPECT_EQ(wcs[1].status, IBV_WC_SUCCESS);
 }

@@ -1,5 +1,6 @@
 // Rows 18 and 19: completion events and overrun; and what else a CQ does.
 #include <fcntl.h>
+#include <poll.h>
 
 #include <atomic>
 #include <thread>
@@ -234,6 +235,8 @@ TEST_F(AsyncEvents, DestroyQpWaitsForTheAck) {
   ibv_async_event event{};
   do {  // COMM_EST and others may come first
     if (event.event_type != 0) ibv_ack_async_event(&event);
+    pollfd waiter{device.context()->async_fd, POLLIN, 0};
+    ASSERT_EQ(poll(&waiter, 1, static_cast<int>(patience())), 1) << "no IBV_EVENT_QP_ACCESS_ERR";
     ASSERT_EQ(ibv_get_async_event(device.context(), &event), 0);
   } while (event.event_type != IBV_EVENT_QP_ACCESS_ERR);
   EXPECT_EQ(event.element.qp, device.qp(pair.b.qp));
@@ -298,8 +301,12 @@ class R19Overrun : public Conformance {
     std::vector<Recv> receives(room, Recv{1, {pair.b.buffer.sge(0, 8)}});
     ASSERT_EQ(pair.b.receive(receives).error, 0);
     for (u32 i = 0; i < room; ++i) {
+      // At the receiver: few completions of sends. At the sender: writes, so that the receiver has none.
       Send send = send_wr(i, {pair.a.buffer.sge(0, 8)});
-      if (at_receiver) send.flags = i % 50 == 49 ? IBV_SEND_SIGNALED : 0;
+      if (at_receiver)
+        send.flags = i % 50 == 49 ? IBV_SEND_SIGNALED : 0;
+      else
+        send = rdma_wr(i, IBV_WR_RDMA_WRITE, send.sges, pair.b.buffer.address, pair.b.buffer.rkey);
       if (pair.a.post(send).error != 0) break;
     }
     const Event cq_error = wait_for(*victim.end, IBV_EVENT_CQ_ERR, patience(2000));
@@ -392,8 +399,9 @@ TEST_F(CqResize, UnderTraffic) {
 
 class CqEx : public Conformance {
  protected:
-  static constexpr u64 all_fields = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM | IBV_WC_EX_WITH_SRC_QP |
-                                    IBV_WC_EX_WITH_SLID | IBV_WC_EX_WITH_SL | IBV_WC_EX_WITH_DLID_PATH_BITS;
+  static constexpr u64 all_fields = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM |
+                                    IBV_WC_EX_WITH_SRC_QP | IBV_WC_EX_WITH_SLID | IBV_WC_EX_WITH_SL |
+                                    IBV_WC_EX_WITH_DLID_PATH_BITS;
 
   // A pair whose receiving end completes on an extended CQ.
   Pair make(ibv_qp_type type = IBV_QPT_RC) {
@@ -417,7 +425,8 @@ TEST_F(CqEx, EveryField) {
   for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD}) {
     Pair pair = make(type);
     ASSERT_EQ(pair.b.receive(77, 0, 512).error, 0);
-    Send send = type == IBV_QPT_UD ? ud_wr(1, {pair.a.buffer.sge(0, 33)}, pair.a, pair.b) : send_wr(1, {pair.a.buffer.sge(0, 33)});
+    Send send = type == IBV_QPT_UD ? ud_wr(1, {pair.a.buffer.sge(0, 33)}, pair.a, pair.b)
+                                   : send_wr(1, {pair.a.buffer.sge(0, 33)});
     send.opcode = IBV_WR_SEND_WITH_IMM;
     send.imm = htobe32(0x01020304);
     ASSERT_EQ(pair.a.post(send).error, 0);

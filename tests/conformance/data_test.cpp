@@ -12,7 +12,8 @@ struct Shape {
   u32 parts_from, parts_to;
 };
 
-const Shape shapes[] = {{0, 0, 1, 1}, {1, 0, 1, 1}, {0, 1, 1, 1}, {7, 5, 2, 1}, {3, 11, 3, 2}, {4095, 1, 4, 4}, {8, 4093, 1, 3}};
+const Shape shapes[] = {{0, 0, 1, 1},  {1, 0, 1, 1},    {0, 1, 1, 1},   {7, 5, 2, 1},
+                        {3, 11, 3, 2}, {4095, 1, 4, 4}, {8, 4093, 1, 3}};
 
 // Cuts a range into `parts` uneven pieces; with room for it, one of them is empty.
 std::vector<ibv_sge> split(const Buffer& buffer, u64 offset, u64 size, u32 parts) {
@@ -40,11 +41,16 @@ class R12Data : public Conformance {
     from.end->fill(from.buffer.address + source, size, seed);
     to.end->set(to.buffer.address + target - guard, size + 2 * guard, 0xcc);
     const bool takes_receive = into_receive || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-    if (into_receive) ASSERT_EQ(pair.b.receive({{5, split(pair.b.buffer, target, size, shape.parts_to)}}).error, 0);
-    else if (takes_receive) ASSERT_EQ(pair.b.receive(std::vector<Recv>{{5, {}}}).error, 0);
+    if (into_receive)
+      ASSERT_EQ(pair.b.receive({{5, split(pair.b.buffer, target, size, shape.parts_to)}}).error, 0);
+    else if (takes_receive)
+      ASSERT_EQ(pair.b.receive(std::vector<Recv>{{5, {}}}).error, 0);
     const u64 local = read ? target : source;
     const u64 remote = pair.b.buffer.address + (read ? source : target);
-    ASSERT_EQ(pair.a.post(rdma_wr(6, opcode, split(pair.a.buffer, local, size, shape.parts_from), remote, pair.b.buffer.rkey)).error, 0);
+    ASSERT_EQ(
+        pair.a.post(rdma_wr(6, opcode, split(pair.a.buffer, local, size, shape.parts_from), remote, pair.b.buffer.rkey))
+            .error,
+        0);
     const u32 time = patience(static_cast<u32>(soon + (size >> 14)));
     const auto wcs = pair.a.sent(1, time);
     expect_wc(wcs, 6, IBV_WC_SUCCESS);
@@ -63,7 +69,8 @@ class R12Data : public Conformance {
   // An unreliable write is complete at the sender before it is at the target.
   static void wait_for_last_byte(const Node& to, u64 offset, u64 size, u32 seed) {
     Stopwatch watch;
-    while (size != 0 && to.end->mismatch(to.buffer.address + offset + 1 - size, size, seed) != -1 && watch.ms() < patience(2000)) {
+    while (size != 0 && to.end->mismatch(to.buffer.address + offset + 1 - size, size, seed) != -1 &&
+           watch.ms() < patience(2000)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   }
@@ -77,7 +84,8 @@ class R12Data : public Conformance {
     for (const u64 size : sizes) {
       for (const Shape& shape : shapes) {
         SCOPED_TRACE("size " + std::to_string(size) + " offsets " + std::to_string(shape.offset_from) + " and " +
-                     std::to_string(shape.offset_to) + " parts " + std::to_string(shape.parts_from) + " and " + std::to_string(shape.parts_to));
+                     std::to_string(shape.offset_to) + " parts " + std::to_string(shape.parts_from) + " and " +
+                     std::to_string(shape.parts_to));
         transfer(pair, opcode, size, shape, seed++);
         if (HasFailure()) return;
       }
@@ -130,7 +138,8 @@ TEST_F(R12Data, DatagramsUpToTheMtu) {
 // No SGE at all: a message of no bytes, with all that belongs to one.
 TEST_F(R12Data, NoEntriesAtAll) {
   Pair pair(a(), b());
-  for (const ibv_wr_opcode opcode : {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ}) {
+  for (const ibv_wr_opcode opcode :
+       {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ}) {
     SCOPED_TRACE(name_of(opcode));
     const bool takes_receive = opcode != IBV_WR_RDMA_WRITE && opcode != IBV_WR_RDMA_READ;
     if (takes_receive) ASSERT_EQ(pair.b.receive(std::vector<Recv>{{5, {}}}).error, 0);
@@ -171,7 +180,8 @@ TEST_F(R12Data, BothDirectionsAtOnce) {
   for (const Node* node : {&pair.a, &pair.b}) {
     ASSERT_EQ(node->sent(16, patience(20000)).size(), 16u);
     ASSERT_EQ(node->received(16, patience(20000)).size(), 16u);
-    for (u64 i = 0; i < 16; ++i) EXPECT_EQ(node->end->mismatch(node->buffer.address + 524288 + i * 16384, size, static_cast<u32>(i)), -1);
+    for (u64 i = 0; i < 16; ++i)
+      EXPECT_EQ(node->end->mismatch(node->buffer.address + 524288 + i * 16384, size, static_cast<u32>(i)), -1);
   }
 }
 
@@ -181,7 +191,11 @@ TEST_F(R12Data, WithinOneRegion) {
   a().fill(pair.b.buffer.address, 10000, 6);
   const MadeMr mr = a().reg_mr(pair.a.pd, pair.b.buffer.address, 65536, all_access);
   ASSERT_NE(mr.id, 0u);
-  ASSERT_EQ(pair.a.post(rdma_wr(1, IBV_WR_RDMA_WRITE, {{pair.b.buffer.address, 10000, mr.lkey}}, pair.b.buffer.address + 20000, pair.b.buffer.rkey)).error, 0);
+  ASSERT_EQ(pair.a
+                .post(rdma_wr(1, IBV_WR_RDMA_WRITE, {{pair.b.buffer.address, 10000, mr.lkey}},
+                              pair.b.buffer.address + 20000, pair.b.buffer.rkey))
+                .error,
+            0);
   expect_wc(pair.a.sent(), 1, IBV_WC_SUCCESS);
   EXPECT_EQ(a().mismatch(pair.b.buffer.address + 20000, 10000, 6), -1);
 }
@@ -205,7 +219,8 @@ TEST_P(R12Huge, OneMore) {
   spec.buffer = size;
   Pair pair(a(), b(), spec);
   ASSERT_EQ(pair.b.receive({{5, split(pair.b.buffer, 0, size, 2)}}).error, 0);
-  const Posted posted = pair.a.post(rdma_wr(6, GetParam(), split(pair.a.buffer, 0, size, 2), pair.b.buffer.address, pair.b.buffer.rkey));
+  const Posted posted =
+      pair.a.post(rdma_wr(6, GetParam(), split(pair.a.buffer, 0, size, 2), pair.b.buffer.address, pair.b.buffer.rkey));
   if (posted.error != 0) {
     EXPECT_EQ(posted.error, EINVAL);
   } else {

@@ -173,10 +173,10 @@ class Device {
   int free_memory(u64 address);
   int write_bytes(u64 address, Bytes bytes);
   Bytes read_bytes(u64 address, u64 length);
-  int fill(u64 address, u64 length, u32 seed);        // a pattern that depends on seed and place
-  i64 mismatch(u64 address, u64 length, u32 seed);    // first place that differs from the pattern; -1: none
+  int fill(u64 address, u64 length, u32 seed);      // a pattern that depends on seed and place
+  i64 mismatch(u64 address, u64 length, u32 seed);  // first place that differs from the pattern; -1: none
   int set(u64 address, u64 length, u8 value);
-  i64 differs(u64 address, u64 length, u8 value);     // first byte that isn't `value`; -1: none
+  i64 differs(u64 address, u64 length, u8 value);  // first byte that isn't `value`; -1: none
 
   MadeMr reg_mr(Id pd, u64 address, u64 length, u32 access);
   MadeMr reg_mr_iova(Id pd, u64 address, u64 length, u64 iova, u32 access);
@@ -216,7 +216,7 @@ class Device {
 
   MadeMw alloc_mw(Id pd, u32 type);
   int dealloc_mw(Id mw);
-  int set_mw_rkey(Id mw, u32 rkey);  // after a bind of type 2 the application keeps ibv_mw.rkey up to date
+  int set_mw_rkey(Id mw, u32 rkey);               // after a bind of type 2 the application keeps ibv_mw.rkey up to date
   MadeMw bind_mw(Id qp, MwBind bind, u64 wr_id);  // ibv_bind_mw (type 1); gives the new rkey
 
   int attach(Id qp, ibv_gid gid, u16 lid);
@@ -226,12 +226,12 @@ class Device {
   std::vector<HammerResult> hammer_join();
 
   // Process-wide, so only for agents that a test started for the purpose.
-  int restrict_memlock(u64 bytes);   // also gives up root
-  int fork_initialized();            // ibv_is_fork_initialized
-  int fork_start();                  // forks a child that serves the next four
+  int restrict_memlock(u64 bytes);  // also gives up root
+  int fork_initialized();           // ibv_is_fork_initialized
+  int fork_start();                 // forks a child that serves the next four
   Bytes fork_peek(u64 address, u64 length);
   int fork_poke(u64 address, u8 value);
-  int fork_exec();                   // the child calls exec
+  int fork_exec();  // the child calls exec
   int fork_end();
 
   // For tests of one device that need the real objects.
@@ -279,9 +279,9 @@ class Device {
   Table<ibv_srq> srqs_;
   Table<ibv_ah> ahs_;
   Table<ibv_comp_channel> channels_;
-  std::map<u64, u64> memory_;  // address -> size
+  std::map<u64, u64> memory_;                         // address -> size
   std::vector<std::tuple<Id, ibv_gid, u16>> groups_;  // attachments, to be undone by reset
-  std::map<Id, u32> unacked_;  // completion events taken from a CQ
+  std::map<Id, u32> unacked_;                         // completion events taken from a CQ
   std::vector<std::thread> hammers_;
   std::vector<HammerResult> hammer_results_;
   int fork_request_ = -1, fork_reply_ = -1, fork_pid_ = -1;

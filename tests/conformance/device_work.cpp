@@ -178,30 +178,39 @@ Posted Device::post_srq(Id srq, std::vector<Recv> list) {
 
 void Device::build_opcode(ibv_qp_ex* qp, const Send& send) {
   switch (send.opcode) {
-    case IBV_WR_SEND: return ibv_wr_send(qp);
-    case IBV_WR_SEND_WITH_IMM: return ibv_wr_send_imm(qp, send.imm);
-    case IBV_WR_SEND_WITH_INV: return ibv_wr_send_inv(qp, send.imm);
-    case IBV_WR_RDMA_WRITE: return ibv_wr_rdma_write(qp, send.rkey, send.remote_addr);
-    case IBV_WR_RDMA_WRITE_WITH_IMM: return ibv_wr_rdma_write_imm(qp, send.rkey, send.remote_addr, send.imm);
-    case IBV_WR_RDMA_READ: return ibv_wr_rdma_read(qp, send.rkey, send.remote_addr);
+    case IBV_WR_SEND:
+      return ibv_wr_send(qp);
+    case IBV_WR_SEND_WITH_IMM:
+      return ibv_wr_send_imm(qp, send.imm);
+    case IBV_WR_SEND_WITH_INV:
+      return ibv_wr_send_inv(qp, send.imm);
+    case IBV_WR_RDMA_WRITE:
+      return ibv_wr_rdma_write(qp, send.rkey, send.remote_addr);
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return ibv_wr_rdma_write_imm(qp, send.rkey, send.remote_addr, send.imm);
+    case IBV_WR_RDMA_READ:
+      return ibv_wr_rdma_read(qp, send.rkey, send.remote_addr);
     case IBV_WR_ATOMIC_CMP_AND_SWP:
       return ibv_wr_atomic_cmp_swp(qp, send.rkey, send.remote_addr, send.compare_add, send.swap);
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
       return ibv_wr_atomic_fetch_add(qp, send.rkey, send.remote_addr, send.compare_add);
-    case IBV_WR_LOCAL_INV: return ibv_wr_local_inv(qp, send.imm);
+    case IBV_WR_LOCAL_INV:
+      return ibv_wr_local_inv(qp, send.imm);
     case IBV_WR_BIND_MW: {
       const ibv_mw_bind_info info{at(mrs_, send.bind.mr), send.bind.address, send.bind.length, send.bind.access};
       return ibv_wr_bind_mw(qp, at(mws_, send.bind.mw), send.bind.new_rkey, &info);
     }
 #ifdef CONFORMANCE_HAS_ATOMIC_WRITE
-    case IBV_WR_ATOMIC_WRITE: return ibv_wr_atomic_write(qp, send.rkey, send.remote_addr, &send.swap);
+    case IBV_WR_ATOMIC_WRITE:
+      return ibv_wr_atomic_write(qp, send.rkey, send.remote_addr, &send.swap);
 #endif
 #ifdef CONFORMANCE_HAS_FLUSH
     case IBV_WR_FLUSH:
       return ibv_wr_flush(qp, send.rkey, send.remote_addr, send.compare_add, static_cast<u8>(send.swap >> 8),
                           static_cast<u8>(send.swap));
 #endif
-    default: return;
+    default:
+      return;
   }
 }
 

@@ -31,7 +31,8 @@ class R07Length : public Conformance {
     if (!spec.srq) EXPECT_EQ(got[1].status, IBV_WC_WR_FLUSH_ERR);
     EXPECT_EQ(pair.a.state_becomes(IBV_QPS_ERR), IBV_QPS_ERR);
     EXPECT_EQ(pair.b.state_becomes(IBV_QPS_ERR), IBV_QPS_ERR);
-    EXPECT_EQ(pair.b.end->differs(pair.b.buffer.address + at, 4096, 0xcc), -1) << "bytes behind the receive were written";
+    EXPECT_EQ(pair.b.end->differs(pair.b.buffer.address + at, 4096, 0xcc), -1)
+        << "bytes behind the receive were written";
   }
 
   static void b_set(const Pair& pair, u8 value) { pair.b.end->set(pair.b.buffer.address, pair.b.buffer.size, value); }
@@ -66,7 +67,11 @@ TEST_F(R07Length, ShorterIsFine) {
 TEST_F(R07Length, WriteWithImmediateNeedsNoRoom) {
   Pair pair(a(), b());
   ASSERT_EQ(pair.b.receive(std::vector<Recv>{{1, {}}}).error, 0);
-  ASSERT_EQ(pair.a.post(rdma_wr(2, IBV_WR_RDMA_WRITE_WITH_IMM, {pair.a.buffer.sge(0, 5000)}, pair.b.buffer.address, pair.b.buffer.rkey)).error, 0);
+  ASSERT_EQ(pair.a
+                .post(rdma_wr(2, IBV_WR_RDMA_WRITE_WITH_IMM, {pair.a.buffer.sge(0, 5000)}, pair.b.buffer.address,
+                              pair.b.buffer.rkey))
+                .error,
+            0);
   const auto wcs = pair.b.received();
   expect_wc(wcs, 1, IBV_WC_SUCCESS);
   if (wcs.empty()) return;
@@ -79,7 +84,8 @@ TEST_F(R07Length, WriteWithImmediateNeedsNoRoom) {
 enum class Fault { unknown_key, stale_key, other_pd, front, back, wrap, permission, qp_permission, huge };
 
 std::string fault_name(Fault fault) {
-  static const char* const names[] = {"UnknownKey", "StaleKey", "OtherPd", "Front", "Back", "Wrap", "MrPermission", "QpPermission", "Huge"};
+  static const char* const names[] = {"UnknownKey", "StaleKey",     "OtherPd",      "Front", "Back",
+                                      "Wrap",       "MrPermission", "QpPermission", "Huge"};
   return names[static_cast<int>(fault)];
 }
 
@@ -114,7 +120,9 @@ class R08Remote : public Conformance, public testing::WithParamInterface<RemoteC
     return send;
   }
 
-  static bool is_atomic(ibv_wr_opcode opcode) { return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD; }
+  static bool is_atomic(ibv_wr_opcode opcode) {
+    return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  }
 };
 
 TEST_P(R08Remote, Refused) {
@@ -155,12 +163,13 @@ TEST_P(R08Remote, ResponderIsTold) {
   expect_wc(pair.b.received(), 9, IBV_WC_WR_FLUSH_ERR);
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, R08Remote,
-                         testing::Combine(testing::Values(IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
-                                                          IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD),
-                                          testing::Values(Fault::unknown_key, Fault::stale_key, Fault::other_pd, Fault::front, Fault::back,
-                                                          Fault::wrap, Fault::permission, Fault::qp_permission, Fault::huge)),
-                         [](const auto& test) { return name_of(std::get<0>(test.param)) + fault_name(std::get<1>(test.param)); });
+INSTANTIATE_TEST_SUITE_P(
+    Faults, R08Remote,
+    testing::Combine(testing::Values(IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+                                     IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD),
+                     testing::Values(Fault::unknown_key, Fault::stale_key, Fault::other_pd, Fault::front, Fault::back,
+                                     Fault::wrap, Fault::permission, Fault::qp_permission, Fault::huge)),
+    [](const auto& test) { return name_of(std::get<0>(test.param)) + fault_name(std::get<1>(test.param)); });
 
 class R08More : public Conformance {};
 
@@ -203,7 +212,11 @@ TEST_F(R08More, LastByteOutside) {
 // The low byte of a key counts.
 TEST_F(R08More, KeyByteDiffers) {
   Pair pair(a(), b());
-  ASSERT_EQ(pair.a.post(rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey ^ 1)).error, 0);
+  ASSERT_EQ(
+      pair.a
+          .post(rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey ^ 1))
+          .error,
+      0);
   expect_wc(pair.a.sent(), 1, IBV_WC_REM_ACCESS_ERR);
 }
 
@@ -213,7 +226,11 @@ TEST_F(R08More, UnreliableIsDropped) {
   spec.type = IBV_QPT_UC;
   Pair pair(a(), b(), spec);
   b().set(pair.b.buffer.address, 4096, 0xcc);
-  ASSERT_EQ(pair.a.post(rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey ^ 0x100)).error, 0);
+  ASSERT_EQ(pair.a
+                .post(rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address,
+                              pair.b.buffer.rkey ^ 0x100))
+                .error,
+            0);
   expect_wc(pair.a.sent(), 1, IBV_WC_SUCCESS);
   std::this_thread::sleep_for(std::chrono::milliseconds(silence(50)));
   EXPECT_EQ(b().differs(pair.b.buffer.address, 4096, 0xcc), -1);
@@ -265,7 +282,11 @@ void bad_send(ibv_wr_opcode opcode, LocalFault fault, bool second_entry) {
   ASSERT_EQ(pair.b.receive(9, 0, 4096).error, 0);
   std::vector<ibv_sge> sges = {faulty_sge(end_a(), pair.a, fault)};
   if (second_entry) sges.insert(sges.begin(), pair.a.buffer.sge(0, 64));
-  ASSERT_EQ(pair.a.post({rdma_wr(1, opcode, sges, pair.b.buffer.address, pair.b.buffer.rkey), send_wr(2, {pair.a.buffer.sge(0, 8)})}).error, 0);
+  ASSERT_EQ(pair.a
+                .post({rdma_wr(1, opcode, sges, pair.b.buffer.address, pair.b.buffer.rkey),
+                       send_wr(2, {pair.a.buffer.sge(0, 8)})})
+                .error,
+            0);
   const auto wcs = pair.a.sent(2);
   ASSERT_EQ(wcs.size(), 2u);
   EXPECT_EQ(wcs[0].wr_id, 1u);
@@ -308,16 +329,19 @@ TEST_P(R09Local, ReceiveSecondEntry) { bad_receive(GetParam(), false, true); }
 TEST_P(R09Local, SharedReceive) { bad_receive(GetParam(), true, false); }
 
 INSTANTIATE_TEST_SUITE_P(Faults, R09Local,
-                         testing::Values(LocalFault::unknown_key, LocalFault::stale_key, LocalFault::other_pd, LocalFault::front, LocalFault::back,
-                                         LocalFault::wrap, LocalFault::read_only),
+                         testing::Values(LocalFault::unknown_key, LocalFault::stale_key, LocalFault::other_pd,
+                                         LocalFault::front, LocalFault::back, LocalFault::wrap, LocalFault::read_only),
                          [](const auto& test) { return fault_name(test.param); });
 
 class R09More : public Conformance {};
 
 TEST_F(R09More, AtomicResult) {
   Pair pair(a(), b());
-  ASSERT_EQ(pair.a.post(atomic_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, {pair.a.buffer.address, 8, pair.a.buffer.lkey ^ 0x100}, pair.b.buffer.address,
-                                  pair.b.buffer.rkey, 1)).error, 0);
+  ASSERT_EQ(pair.a
+                .post(atomic_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, {pair.a.buffer.address, 8, pair.a.buffer.lkey ^ 0x100},
+                                pair.b.buffer.address, pair.b.buffer.rkey, 1))
+                .error,
+            0);
   expect_wc(pair.a.sent(), 1, IBV_WC_LOC_PROT_ERR);
   EXPECT_EQ(pair.a.state_becomes(IBV_QPS_ERR), IBV_QPS_ERR);
 }

@@ -38,7 +38,11 @@ class R27Fork : public Conformance, public testing::WithParamInterface<bool> {
 
   void is_written(u32 seed) {
     b().fill(pair_->b.buffer.address, 5000, seed);
-    ASSERT_EQ(pair_->b.post(rdma_wr(2, IBV_WR_RDMA_WRITE, {pair_->b.buffer.sge(0, 5000)}, memory().address + 16384, memory().rkey)).error, 0);
+    ASSERT_EQ(pair_->b
+                  .post(rdma_wr(2, IBV_WR_RDMA_WRITE, {pair_->b.buffer.sge(0, 5000)}, memory().address + 16384,
+                                memory().rkey))
+                  .error,
+              0);
     expect_wc(pair_->b.sent(), 2, IBV_WC_SUCCESS);
     EXPECT_EQ(parent_->mismatch(memory().address + 16384, 5000, seed), -1);
   }
@@ -69,7 +73,8 @@ TEST_P(R27Fork, ChildSeesItsOwnCopy) {
   is_written(3);
   const Bytes seen = parent_->fork_peek(memory().address, 32768);
   if (seen.empty()) {
-    // ibv_fork_init may put MADV_DONTFORK on registered pages: then the child has none at all, and dies of touching them.
+    // ibv_fork_init may put MADV_DONTFORK on registered pages: then the child has none at all, and dies of touching
+    // them.
     EXPECT_TRUE(GetParam()) << "the child died";
     parent_->fork_end();
     return;
@@ -88,7 +93,10 @@ TEST_P(R27Fork, ChildsWritesStayWithIt) {
     ASSERT_EQ(parent_->fork_poke(memory().address + offset, 0x99), 0);
   }
   EXPECT_EQ(parent_->differs(memory().address, 32768, 0x31), -1);
-  ASSERT_EQ(pair_->b.post(rdma_wr(2, IBV_WR_RDMA_READ, {pair_->b.buffer.sge(0, 32768)}, memory().address, memory().rkey)).error, 0);
+  ASSERT_EQ(
+      pair_->b.post(rdma_wr(2, IBV_WR_RDMA_READ, {pair_->b.buffer.sge(0, 32768)}, memory().address, memory().rkey))
+          .error,
+      0);
   expect_wc(pair_->b.sent(), 2, IBV_WC_SUCCESS);
   EXPECT_EQ(b().differs(pair_->b.buffer.address, 32768, 0x31), -1) << "a peer read what the child wrote";
   sends(4);
@@ -114,7 +122,8 @@ TEST_P(R27Fork, RegisterAgainAfterTheFork) {
   const MadeMr mr = parent_->reg_mr(pair_->a.pd, memory().address, memory().size, all_access);
   ASSERT_NE(mr.id, 0u) << mr.error;
   b().fill(pair_->b.buffer.address, 100, 9);
-  ASSERT_EQ(pair_->b.post(rdma_wr(2, IBV_WR_RDMA_WRITE, {pair_->b.buffer.sge(0, 100)}, memory().address, mr.rkey)).error, 0);
+  ASSERT_EQ(
+      pair_->b.post(rdma_wr(2, IBV_WR_RDMA_WRITE, {pair_->b.buffer.sge(0, 100)}, memory().address, mr.rkey)).error, 0);
   expect_wc(pair_->b.sent(), 2, IBV_WC_SUCCESS);
   EXPECT_EQ(parent_->mismatch(memory().address, 100, 9), -1);
   EXPECT_EQ(parent_->fork_end(), 0);
@@ -130,7 +139,8 @@ TEST_P(R27Fork, ManyChildren) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Init, R27Fork, testing::Values(false, true), [](const auto& test) { return test.param ? "ForkInit" : "Plain"; });
+INSTANTIATE_TEST_SUITE_P(Init, R27Fork, testing::Values(false, true),
+                         [](const auto& test) { return test.param ? "ForkInit" : "Plain"; });
 
 }  // namespace
 }  // namespace conformance

@@ -123,8 +123,10 @@ std::vector<std::string> selected_tests(std::vector<std::string> words, const st
     line.erase(0, line.find_first_not_of(' '));
     line.erase(line.find_last_not_of(' ') + 1);
     if (line.empty()) continue;
-    if (indented) names.push_back(suite + line);
-    else suite = line;
+    if (indented)
+      names.push_back(suite + line);
+    else
+      suite = line;
   }
   return names;
 }
@@ -134,8 +136,9 @@ std::string gist(const std::string& output) {
   std::istringstream lines(output);
   std::string text;
   for (std::string line; std::getline(lines, line);) {
-    const bool frame = line.starts_with("[") || line.starts_with("Note: Google Test") || line.starts_with("Running main") ||
-                       line.find(" FAILED TEST") != std::string::npos || line.empty();
+    const bool frame = line.starts_with("[") || line.starts_with("Note: Google Test") ||
+                       line.starts_with("Running main") || line.find(" FAILED TEST") != std::string::npos ||
+                       line.empty();
     if (!frame || line.starts_with("[  HUNG")) text += "    " + line + "\n";
   }
   return text;
@@ -176,9 +179,10 @@ void report(const std::string& test, const Result& result, const Expected& expec
 int run_isolated(const std::vector<std::string>& arguments, const std::string& filter) {
   const auto expected = read_expected(options().expected);
   Tally tally;
-  for (const std::string& test : selected_tests(arguments, filter)) report(test, run_one(arguments, test), expected, &tally);
-  std::printf("\n%d passed, %zu failed, %d skipped, %d known to fail\n", tally.passed, tally.failed.size() + tally.surprising.size(),
-              tally.skipped, tally.expected);
+  for (const std::string& test : selected_tests(arguments, filter))
+    report(test, run_one(arguments, test), expected, &tally);
+  std::printf("\n%d passed, %zu failed, %d skipped, %d known to fail\n", tally.passed,
+              tally.failed.size() + tally.surprising.size(), tally.skipped, tally.expected);
   for (const std::string& test : tally.failed) std::printf("  failed: %s\n", test.c_str());
   for (const std::string& test : tally.surprising) std::printf("  passed unexpectedly: %s\n", test.c_str());
   return tally.failed.empty() && tally.surprising.empty() ? 0 : 1;
@@ -193,8 +197,10 @@ int main(int argc, char** argv) {
   std::string filter;
   for (int i = 0; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word.starts_with("--gtest_filter")) filter = word;
-    else if (word != "--isolate") arguments.push_back(word);
+    if (word.starts_with("--gtest_filter"))
+      filter = word;
+    else if (word != "--isolate")
+      arguments.push_back(word);
   }
   testing::InitGoogleTest(&argc, argv);
   parse_options(&argc, argv);

@@ -18,15 +18,17 @@ struct Masks {
 using Transition = std::pair<ibv_qp_state, ibv_qp_state>;
 using Transitions = std::map<Transition, Masks>;
 
-constexpr i32 cur = IBV_QP_CUR_STATE, access_flags = IBV_QP_ACCESS_FLAGS, alt = IBV_QP_ALT_PATH, mig = IBV_QP_PATH_MIG_STATE,
-              pkey = IBV_QP_PKEY_INDEX, port = IBV_QP_PORT, qkey = IBV_QP_QKEY, rnr_timer = IBV_QP_MIN_RNR_TIMER, av = IBV_QP_AV,
-              rd_atomic = IBV_QP_MAX_QP_RD_ATOMIC, dest_rd_atomic = IBV_QP_MAX_DEST_RD_ATOMIC, sq_psn = IBV_QP_SQ_PSN,
+constexpr i32 cur = IBV_QP_CUR_STATE, access_flags = IBV_QP_ACCESS_FLAGS, alt = IBV_QP_ALT_PATH,
+              mig = IBV_QP_PATH_MIG_STATE, pkey = IBV_QP_PKEY_INDEX, port = IBV_QP_PORT, qkey = IBV_QP_QKEY,
+              rnr_timer = IBV_QP_MIN_RNR_TIMER, av = IBV_QP_AV, rd_atomic = IBV_QP_MAX_QP_RD_ATOMIC,
+              dest_rd_atomic = IBV_QP_MAX_DEST_RD_ATOMIC, sq_psn = IBV_QP_SQ_PSN,
               timers = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY,
               path = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 
 // To RESET and to ERR from anywhere (but not from RESET to ERR), with no attribute.
 void add_exits(Transitions* table) {
-  for (const ibv_qp_state from : {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR}) {
+  for (const ibv_qp_state from :
+       {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR}) {
     (*table)[{from, IBV_QPS_RESET}] = {};
     if (from != IBV_QPS_RESET) (*table)[{from, IBV_QPS_ERR}] = {};
   }
@@ -43,7 +45,8 @@ Transitions connected(bool rc) {
       {{IBV_QPS_RTS, IBV_QPS_SQD}, {0, IBV_QP_EN_SQD_ASYNC_NOTIFY}},
       {{IBV_QPS_SQD, IBV_QPS_RTS}, {0, cur | alt | access_flags | mig | only_rc}},
       {{IBV_QPS_SQD, IBV_QPS_SQD},
-       // IBTA lets UC change AV here too, but ib_uverbs adds PORT to AV, and UC may not change that: EINVAL on all devices.
+       // IBTA lets UC change AV here too, but ib_uverbs adds PORT to AV, and UC may not change that: EINVAL on all
+       // devices.
        {0, alt | access_flags | pkey | mig | (rc ? av | port | timers | rd_atomic | dest_rd_atomic | rnr_timer : 0)}},
   };
   if (!rc) table[{IBV_QPS_SQE, IBV_QPS_RTS}] = {0, cur | access_flags};
@@ -74,13 +77,27 @@ const char* state_name(ibv_qp_state state) {
   return state <= IBV_QPS_ERR ? names[state] : "?";
 }
 
-const std::map<i32, const char*> attribute_names = {
-    {IBV_QP_CUR_STATE, "CUR_STATE"}, {IBV_QP_EN_SQD_ASYNC_NOTIFY, "EN_SQD_ASYNC_NOTIFY"}, {IBV_QP_ACCESS_FLAGS, "ACCESS_FLAGS"},
-    {IBV_QP_PKEY_INDEX, "PKEY_INDEX"}, {IBV_QP_PORT, "PORT"}, {IBV_QP_QKEY, "QKEY"}, {IBV_QP_AV, "AV"}, {IBV_QP_PATH_MTU, "PATH_MTU"},
-    {IBV_QP_TIMEOUT, "TIMEOUT"}, {IBV_QP_RETRY_CNT, "RETRY_CNT"}, {IBV_QP_RNR_RETRY, "RNR_RETRY"}, {IBV_QP_RQ_PSN, "RQ_PSN"},
-    {IBV_QP_MAX_QP_RD_ATOMIC, "MAX_QP_RD_ATOMIC"}, {IBV_QP_ALT_PATH, "ALT_PATH"}, {IBV_QP_MIN_RNR_TIMER, "MIN_RNR_TIMER"},
-    {IBV_QP_SQ_PSN, "SQ_PSN"}, {IBV_QP_MAX_DEST_RD_ATOMIC, "MAX_DEST_RD_ATOMIC"}, {IBV_QP_PATH_MIG_STATE, "PATH_MIG_STATE"},
-    {IBV_QP_CAP, "CAP"}, {IBV_QP_DEST_QPN, "DEST_QPN"}, {IBV_QP_RATE_LIMIT, "RATE_LIMIT"}};
+const std::map<i32, const char*> attribute_names = {{IBV_QP_CUR_STATE, "CUR_STATE"},
+                                                    {IBV_QP_EN_SQD_ASYNC_NOTIFY, "EN_SQD_ASYNC_NOTIFY"},
+                                                    {IBV_QP_ACCESS_FLAGS, "ACCESS_FLAGS"},
+                                                    {IBV_QP_PKEY_INDEX, "PKEY_INDEX"},
+                                                    {IBV_QP_PORT, "PORT"},
+                                                    {IBV_QP_QKEY, "QKEY"},
+                                                    {IBV_QP_AV, "AV"},
+                                                    {IBV_QP_PATH_MTU, "PATH_MTU"},
+                                                    {IBV_QP_TIMEOUT, "TIMEOUT"},
+                                                    {IBV_QP_RETRY_CNT, "RETRY_CNT"},
+                                                    {IBV_QP_RNR_RETRY, "RNR_RETRY"},
+                                                    {IBV_QP_RQ_PSN, "RQ_PSN"},
+                                                    {IBV_QP_MAX_QP_RD_ATOMIC, "MAX_QP_RD_ATOMIC"},
+                                                    {IBV_QP_ALT_PATH, "ALT_PATH"},
+                                                    {IBV_QP_MIN_RNR_TIMER, "MIN_RNR_TIMER"},
+                                                    {IBV_QP_SQ_PSN, "SQ_PSN"},
+                                                    {IBV_QP_MAX_DEST_RD_ATOMIC, "MAX_DEST_RD_ATOMIC"},
+                                                    {IBV_QP_PATH_MIG_STATE, "PATH_MIG_STATE"},
+                                                    {IBV_QP_CAP, "CAP"},
+                                                    {IBV_QP_DEST_QPN, "DEST_QPN"},
+                                                    {IBV_QP_RATE_LIMIT, "RATE_LIMIT"}};
 
 class R05Transitions : public Conformance, public testing::WithParamInterface<ibv_qp_type> {
  protected:
@@ -118,7 +135,9 @@ class R05Transitions : public Conformance, public testing::WithParamInterface<ib
     return spec;
   }
 
-  int step(ibv_qp_state from, ibv_qp_state to, i32 mask) { return a().modify_qp(pair_->a.qp, good(from, to), mask | IBV_QP_STATE); }
+  int step(ibv_qp_state from, ibv_qp_state to, i32 mask) {
+    return a().modify_qp(pair_->a.qp, good(from, to), mask | IBV_QP_STATE);
+  }
 
   // SQE is where an error of a send leaves a UC or UD QP: there is no other way to it.
   bool fall_into_sqe() {
@@ -210,7 +229,8 @@ TEST_P(R05Transitions, EachRequiredMissing) {
   Differences differences;
   for (const auto& [way, masks] : table_) {
     for (const auto& [bit, name] : attribute_names) {
-      if (masks.required & bit) refused(way.first, way.second, masks.required & ~bit, std::string("without ") + name, &differences);
+      if (masks.required & bit)
+        refused(way.first, way.second, masks.required & ~bit, std::string("without ") + name, &differences);
     }
   }
 }
@@ -230,7 +250,8 @@ TEST_P(R05Transitions, EachIllegalPair) {
   Differences differences;
   for (const ibv_qp_state from : states()) {
     if (from == IBV_QPS_SQE) continue;
-    for (const ibv_qp_state to : {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR}) {
+    for (const ibv_qp_state to :
+         {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR}) {
       if (table_.contains({from, to})) continue;
       i32 usual = 0;  // what the step to that state takes elsewhere
       for (const auto& [way, masks] : table_) {
@@ -261,8 +282,10 @@ TEST_P(R05Transitions, WrongCurrentState) {
 
 TEST_P(R05Transitions, SqeToRts) {
   if (GetParam() == IBV_QPT_RC) GTEST_SKIP() << "an RC QP has no SQE state";
-  ASSERT_TRUE(bring_to(IBV_QPS_SQE)) << "a send error left the QP in " << state_name(pair_->a.state()) << ", not in SQE";
-  for (const ibv_qp_state to : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_SQD}) EXPECT_EQ(step(IBV_QPS_SQE, to, 0), EINVAL) << state_name(to);
+  ASSERT_TRUE(bring_to(IBV_QPS_SQE)) << "a send error left the QP in " << state_name(pair_->a.state())
+                                     << ", not in SQE";
+  for (const ibv_qp_state to : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_SQD})
+    EXPECT_EQ(step(IBV_QPS_SQE, to, 0), EINVAL) << state_name(to);
   EXPECT_EQ(step(IBV_QPS_SQE, IBV_QPS_RTS, IBV_QP_PATH_MTU), EINVAL);
   EXPECT_EQ(step(IBV_QPS_SQE, IBV_QPS_RTS, IBV_QP_CUR_STATE), 0);
   EXPECT_EQ(pair_->a.state(), IBV_QPS_RTS);
@@ -271,7 +294,8 @@ TEST_P(R05Transitions, SqeToRts) {
 // Receiving goes on in SQE, sends are flushed.
 TEST_P(R05Transitions, SqeStillReceives) {
   if (GetParam() == IBV_QPT_RC) GTEST_SKIP() << "an RC QP has no SQE state";
-  ASSERT_TRUE(bring_to(IBV_QPS_SQE)) << "a send error left the QP in " << state_name(pair_->a.state()) << ", not in SQE";
+  ASSERT_TRUE(bring_to(IBV_QPS_SQE)) << "a send error left the QP in " << state_name(pair_->a.state())
+                                     << ", not in SQE";
   Pair& p = *pair_;
   ASSERT_EQ(p.a.receive(1, 0, 512).error, 0);
   Spec spec = p.spec;
@@ -285,7 +309,10 @@ TEST_P(R05Transitions, SqeStillReceives) {
   }
   ASSERT_EQ(p.b.post(send).error, 0);
   expect_wc(p.a.received(), 1, IBV_WC_SUCCESS);
-  ASSERT_EQ(p.a.post(GetParam() == IBV_QPT_UD ? ud_wr(3, {p.a.buffer.sge(0, 8)}, p.a, p.b) : send_wr(3, {p.a.buffer.sge(0, 8)})).error, 0);
+  ASSERT_EQ(p.a.post(GetParam() == IBV_QPT_UD ? ud_wr(3, {p.a.buffer.sge(0, 8)}, p.a, p.b)
+                                              : send_wr(3, {p.a.buffer.sge(0, 8)}))
+                .error,
+            0);
   expect_wc(p.a.sent(), 3, IBV_WC_WR_FLUSH_ERR);
 }
 
@@ -302,15 +329,20 @@ TEST_P(R05Transitions, ValuesOutOfRange) {
   const BadValue values[] = {
       {"port 0", port, IBV_QPS_RESET, [](A* x, const Info&) { x->port_num = 0; }},
       {"port 255", port, IBV_QPS_RESET, [](A* x, const Info&) { x->port_num = 255; }},
-      {"pkey_index beyond the table", pkey, IBV_QPS_RESET, [](A* x, const Info& i) { x->pkey_index = i.port.pkey_tbl_len; }},
+      {"pkey_index beyond the table", pkey, IBV_QPS_RESET,
+       [](A* x, const Info& i) { x->pkey_index = i.port.pkey_tbl_len; }},
       {"path_mtu 0", IBV_QP_PATH_MTU, IBV_QPS_INIT, [](A* x, const Info&) { x->path_mtu = static_cast<ibv_mtu>(0); }},
       {"path_mtu 6", IBV_QP_PATH_MTU, IBV_QPS_INIT, [](A* x, const Info&) { x->path_mtu = static_cast<ibv_mtu>(6); }},
       {"max_dest_rd_atomic", dest_rd_atomic, IBV_QPS_INIT,
-       [](A* x, const Info& i) { x->max_dest_rd_atomic = static_cast<u8>(std::min(255, i.device.max_qp_rd_atom + 1)); }},
+       [](A* x, const Info& i) {
+         x->max_dest_rd_atomic = static_cast<u8>(std::min(255, i.device.max_qp_rd_atom + 1));
+       }},
       {"ah port 200", av, IBV_QPS_INIT, [](A* x, const Info&) { x->ah_attr.port_num = 200; }},
       {"min_rnr_timer 32", rnr_timer, IBV_QPS_INIT, [](A* x, const Info&) { x->min_rnr_timer = 32; }},
       {"max_rd_atomic", rd_atomic, IBV_QPS_RTR,
-       [](A* x, const Info& i) { x->max_rd_atomic = static_cast<u8>(std::min(255, i.device.max_qp_init_rd_atom + 1)); }},
+       [](A* x, const Info& i) {
+         x->max_rd_atomic = static_cast<u8>(std::min(255, i.device.max_qp_init_rd_atom + 1));
+       }},
       {"timeout 32", IBV_QP_TIMEOUT, IBV_QPS_RTR, [](A* x, const Info&) { x->timeout = 32; }},
       {"retry_cnt 8", IBV_QP_RETRY_CNT, IBV_QPS_RTR, [](A* x, const Info&) { x->retry_cnt = 8; }},
       {"rnr_retry 8", IBV_QP_RNR_RETRY, IBV_QPS_RTR, [](A* x, const Info&) { x->rnr_retry = 8; }},
@@ -346,7 +378,8 @@ TEST_P(R05Transitions, QueryGivesBackWhatWasSet) {
   EXPECT_EQ(seen.path_mtu, want.path_mtu);
   EXPECT_EQ(seen.dest_qp_num, want.dest_qp_num);
   EXPECT_EQ(seen.rq_psn, want.rq_psn);
-  EXPECT_EQ(seen.qp_access_flags & all_access & ~1u, want.qp_access_flags & ~1u);  // LOCAL_WRITE is not an access of a QP
+  EXPECT_EQ(seen.qp_access_flags & all_access & ~1u,
+            want.qp_access_flags & ~1u);  // LOCAL_WRITE is not an access of a QP
   EXPECT_EQ(seen.ah_attr.is_global, want.ah_attr.is_global);
   if (!want.ah_attr.is_global) EXPECT_EQ(seen.ah_attr.dlid, want.ah_attr.dlid);
   if (GetParam() != IBV_QPT_RC) return;
@@ -358,9 +391,10 @@ TEST_P(R05Transitions, QueryGivesBackWhatWasSet) {
   EXPECT_GE(seen.max_dest_rd_atomic, want.max_dest_rd_atomic);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, R05Transitions, testing::Values(IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD), [](const auto& test) {
-  return test.param == IBV_QPT_RC ? "Rc" : test.param == IBV_QPT_UC ? "Uc" : "Ud";
-});
+INSTANTIATE_TEST_SUITE_P(Types, R05Transitions, testing::Values(IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD),
+                         [](const auto& test) {
+                           return test.param == IBV_QPT_RC ? "Rc" : test.param == IBV_QPT_UC ? "Uc" : "Ud";
+                         });
 
 class R05Drain : public Conformance {};
 
@@ -454,7 +488,9 @@ void unequal(ibv_mtu mtu_a, ibv_mtu mtu_b, ibv_wr_opcode opcode) {
   expect_traffic(pair);
   const u64 size = 3 * bytes_of(std::max(mtu_a, mtu_b));
   ASSERT_EQ(pair.b.receive(1, 0, 65536).error, 0);
-  ASSERT_EQ(pair.a.post(rdma_wr(2, opcode, {pair.a.buffer.sge(0, size)}, pair.b.buffer.address, pair.b.buffer.rkey)).error, 0);
+  ASSERT_EQ(
+      pair.a.post(rdma_wr(2, opcode, {pair.a.buffer.sge(0, size)}, pair.b.buffer.address, pair.b.buffer.rkey)).error,
+      0);
   const ibv_wc_status status = status_of(pair.a.sent(1, patience(20000)));
   EXPECT_NE(status, IBV_WC_SUCCESS) << "the adapter cut and joined packets of different sizes";
   EXPECT_NE(status, IBV_WC_GENERAL_ERR);

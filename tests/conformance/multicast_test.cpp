@@ -30,8 +30,10 @@ class R28Multicast : public Conformance {
       std::memcpy(gid.raw + 12, tail, 4);
     } else {
       const u8 head[8] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0};
-      if (ethernet_) gid.raw[0] = 0xff, gid.raw[1] = 0x0e;
-      else std::memcpy(gid.raw, head, 8);
+      if (ethernet_)
+        gid.raw[0] = 0xff, gid.raw[1] = 0x0e;
+      else
+        std::memcpy(gid.raw, head, 8);
       gid.raw[14] = 0x77;
       gid.raw[15] = last;
     }
@@ -52,8 +54,12 @@ class R28Multicast : public Conformance {
     return send;
   }
 
-  int join(const Node& node, u8 last = 1) { return node.end->attach(node.qp, group(last), static_cast<u16>(mlid + last)); }
-  int leave(const Node& node, u8 last = 1) { return node.end->detach(node.qp, group(last), static_cast<u16>(mlid + last)); }
+  int join(const Node& node, u8 last = 1) {
+    return node.end->attach(node.qp, group(last), static_cast<u16>(mlid + last));
+  }
+  int leave(const Node& node, u8 last = 1) {
+    return node.end->detach(node.qp, group(last), static_cast<u16>(mlid + last));
+  }
 
   static void two_receives(const Node& node) {
     must(node.receive({{1, {node.buffer.sge(1024, 512)}}, {2, {node.buffer.sge(2048, 512)}}}).error, "ibv_post_recv");
@@ -94,8 +100,10 @@ TEST_F(R28Multicast, DestinationGidIsTheGroup) {
   ASSERT_EQ(pair.b.received().size(), 1u);
   const Bytes room = b().read_bytes(pair.b.buffer.address + 1024, 40);
   const ibv_gid gid = group();
-  if (room[0] >> 4 == 6) EXPECT_EQ(std::memcmp(&room[24], gid.raw, 16), 0);
-  else EXPECT_EQ(std::memcmp(&room[36], gid.raw + 12, 4), 0);
+  if (room[0] >> 4 == 6)
+    EXPECT_EQ(std::memcmp(&room[24], gid.raw, 16), 0);
+  else
+    EXPECT_EQ(std::memcmp(&room[36], gid.raw + 12, 4), 0);
 }
 
 // A sender that is a member gets a copy too: no QP here asked to block its own.

@@ -88,7 +88,8 @@ const Options& options() { return the_options; }
 std::string own_agent_command(const std::string& extra) {
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-  std::string command = "exec '" + std::string(path, length > 0 ? static_cast<size_t>(length) : 0) + "' --agent " + extra;
+  std::string command =
+      "exec '" + std::string(path, length > 0 ? static_cast<size_t>(length) : 0) + "' --agent " + extra;
   if (!the_options.device.empty()) command += " --device " + the_options.device;
   command += " --port " + std::to_string(the_options.port);
   if (the_options.gid_index >= 0) command += " --gid-index " + std::to_string(the_options.gid_index);

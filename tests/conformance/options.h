@@ -7,7 +7,7 @@
 namespace conformance {
 
 struct Options {
-  std::string device;        // empty: the first one
+  std::string device;  // empty: the first one
   int port = 1;
   int gid_index = -1;        // -1: the first RoCE v2 entry on Ethernet, 0 on InfiniBand
   std::string peer;          // shell command that starts the other end's agent; empty: both ends here
@@ -16,10 +16,10 @@ struct Options {
   double slow = 1.0;         // multiplies upper time bounds, for emulated machines
   bool huge = false;         // also messages of 2^31 bytes
   bool agent = false;
-  bool fork_init = false;    // call ibv_fork_init first (for agents)
-  bool isolate = false;      // each test in a process of its own
-  std::string expected;      // file of tests that are known to fail, with reasons
-  int limit = 120;           // seconds for one test, before `slow`
+  bool fork_init = false;  // call ibv_fork_init first (for agents)
+  bool isolate = false;    // each test in a process of its own
+  std::string expected;    // file of tests that are known to fail, with reasons
+  int limit = 120;         // seconds for one test, before `slow`
 };
 
 // Takes our options out of argv and leaves GoogleTest's. Exits with a message on a bad one.

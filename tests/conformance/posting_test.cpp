@@ -130,8 +130,8 @@ TEST_F(R03Full, TooManyInlineBytesOverSeveralSges) {
   middle_is_bad(pair, bad);
 }
 
-// An operation that the QP cannot do is an immediate error (IBTA 10.8.3), or a Local QP Operation Error where the adapter
-// looks only when it carries out the request. Never is it done, and never is there silence.
+// An operation that the QP cannot do is an immediate error (IBTA 10.8.3), or a Local QP Operation Error where the
+// adapter looks only when it carries out the request. Never is it done, and never is there silence.
 void is_refused(const Pair& pair, const Send& bad) {
   const Posted posted = pair.a.post(bad);
   if (posted.error != 0) {
@@ -160,7 +160,8 @@ TEST_F(R03Full, AtomicOnUc) {
   Spec spec;
   spec.type = IBV_QPT_UC;
   Pair uc(a(), b(), spec);
-  is_refused(uc, atomic_wr(2, IBV_WR_ATOMIC_FETCH_AND_ADD, uc.a.buffer.sge(0, 8), uc.b.buffer.address, uc.b.buffer.rkey, 1));
+  is_refused(
+      uc, atomic_wr(2, IBV_WR_ATOMIC_FETCH_AND_ADD, uc.a.buffer.sge(0, 8), uc.b.buffer.address, uc.b.buffer.rkey, 1));
   EXPECT_EQ(b().differs(uc.b.buffer.address, 8, 0), -1);
 }
 
@@ -263,7 +264,8 @@ class R04States : public Conformance, public testing::WithParamInterface<StateCa
 
   // UD needs its address before the QP is up.
   void make_ah() {
-    if (GetParam().type == IBV_QPT_UD) pair_->a.ah = a().create_ah(pair_->a.pd, address_to(pair_->a.info, pair_->b.info, false)).id;
+    if (GetParam().type == IBV_QPT_UD)
+      pair_->a.ah = a().create_ah(pair_->a.pd, address_to(pair_->a.info, pair_->b.info, false)).id;
   }
 
   void step_to(ibv_qp_state state) {
@@ -329,10 +331,13 @@ TEST_P(R04States, DrainedQueueWaits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Send, R04States,
-                         testing::Values(StateCase{IBV_QPT_RC, false}, StateCase{IBV_QPT_RC, true}, StateCase{IBV_QPT_UC, false},
-                                         StateCase{IBV_QPT_UC, true}, StateCase{IBV_QPT_UD, false}, StateCase{IBV_QPT_UD, true}),
+                         testing::Values(StateCase{IBV_QPT_RC, false}, StateCase{IBV_QPT_RC, true},
+                                         StateCase{IBV_QPT_UC, false}, StateCase{IBV_QPT_UC, true},
+                                         StateCase{IBV_QPT_UD, false}, StateCase{IBV_QPT_UD, true}),
                          [](const auto& test) {
-                           const char* type = test.param.type == IBV_QPT_RC ? "Rc" : test.param.type == IBV_QPT_UC ? "Uc" : "Ud";
+                           const char* type = test.param.type == IBV_QPT_RC   ? "Rc"
+                                              : test.param.type == IBV_QPT_UC ? "Uc"
+                                                                              : "Ud";
                            return std::string(type) + (test.param.builder ? "Builder" : "PostSend");
                          });
 
@@ -432,7 +437,8 @@ TEST_P(R20Inline, GrantedIsUsable) {
 TEST_P(R20Inline, BuilderGathersFromSeveralPlaces) {
   Pair pair(a(), b(), spec(220));
   a().fill(pair.a.buffer.address, 200, 9);
-  const std::vector<ibv_sge> parts = {pair.a.buffer.sge(0, 13), pair.a.buffer.sge(13, 0), pair.a.buffer.sge(13, 100), pair.a.buffer.sge(113, 87)};
+  const std::vector<ibv_sge> parts = {pair.a.buffer.sge(0, 13), pair.a.buffer.sge(13, 0), pair.a.buffer.sge(13, 100),
+                                      pair.a.buffer.sge(113, 87)};
   ASSERT_EQ(pair.b.receive(2, 0, 4096).error, 0);
   ASSERT_EQ(a().post_builder(pair.a.qp, {inline_send(pair, parts)}).error, 0);
   a().set(pair.a.buffer.address, 200, 0);
@@ -484,7 +490,8 @@ TEST_F(R20More, RdmaWrite) {
   spec.cap.max_inline_data = 128;
   Pair pair(a(), b(), spec);
   a().fill(pair.a.buffer.address, 128, 7);
-  Send write = rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 64), pair.a.buffer.sge(64, 64)}, pair.b.buffer.address + 3, pair.b.buffer.rkey);
+  Send write = rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 64), pair.a.buffer.sge(64, 64)},
+                       pair.b.buffer.address + 3, pair.b.buffer.rkey);
   write.flags |= IBV_SEND_INLINE;
   ASSERT_EQ(pair.a.post(write).error, 0);
   a().set(pair.a.buffer.address, 128, 0xee);

@@ -18,7 +18,7 @@ export SOFTIB_RUNTIME_DIR=$work/run
 unset LD_PRELOAD SOFTIB_FABRIC_DIR SOFTIB_HOST
 clean_up() {
   local name
-  for name in infiniband ethernet; do "$softib" down "$name" >/dev/null 2>&1 || "$softib" down --name "$name" >/dev/null 2>&1; done
+  for name in infiniband ethernet; do "$softib" down --name "$name" >/dev/null 2>&1; done
   rm -rf "$work"
 }
 trap clean_up EXIT
@@ -70,7 +70,8 @@ status=0
 for layer in infiniband ethernet; do
   printf '\n== pyverbs, %s\n' "$layer"
   "$softib" up --name "$layer" --link-layer "$layer" >"$work/up.log" 2>&1 || { cat "$work/up.log"; exit 1; }
-  (cd "$work" && timeout 900 "$softib" run --name "$layer" host0 -- /usr/bin/python3 tests/run_tests.py -v "$@") >"$work/$layer.log" 2>&1
+  (cd "$work" && timeout 900 "$softib" run --name "$layer" host0 -- /usr/bin/python3 tests/run_tests.py -v "$@") \
+    >"$work/$layer.log" 2>&1
   if ! /usr/bin/python3 -c "$summary" "$work/$layer.log"; then
     status=1
     sed -n '/^=====/,$p' "$work/$layer.log"

@@ -73,7 +73,8 @@ TEST_F(R02Access, EveryCombination) {
     const bool refused = remote_change && !(access & IBV_ACCESS_LOCAL_WRITE);
     const MadeMr mr = a().reg_mr(pd_, memory_, 65536, access);
     differences.checked();
-    if ((mr.id == 0) != refused) differences.add("access " + std::to_string(access) + " gave errno " + std::to_string(mr.error));
+    if ((mr.id == 0) != refused)
+      differences.add("access " + std::to_string(access) + " gave errno " + std::to_string(mr.error));
     if (mr.id == 0 && mr.error != EINVAL) differences.add("access " + std::to_string(access) + ": errno is not EINVAL");
     if (mr.id != 0) EXPECT_EQ(a().dereg_mr(mr.id), 0);
   }
@@ -138,7 +139,8 @@ TEST_F(R02Access, IovaIsTheRemoteAddress) {
   const u64 memory = b().alloc_memory(8192);
   const u64 iova = 0x7000;
   const MadeMr mr = b().reg_mr_iova(pair.b.pd, memory, 8192, iova, all_access);
-  if (mr.id == 0 && (mr.error == EOPNOTSUPP || mr.error == ENOSYS)) GTEST_SKIP() << "the provider has no iova registration";
+  if (mr.id == 0 && (mr.error == EOPNOTSUPP || mr.error == ENOSYS))
+    GTEST_SKIP() << "the provider has no iova registration";
   ASSERT_NE(mr.id, 0u) << mr.error;
   a().fill(pair.a.buffer.address, 100, 3);
   ASSERT_EQ(pair.a.post(rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 100)}, iova + 4000, mr.rkey)).error, 0);

@@ -8,8 +8,9 @@ namespace {
 
 // IBTA table 45: what the 5-bit RNR NAK timer field means, in ms.
 double rnr_ms(u8 code) {
-  static const double table[] = {655.36, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24,  0.32,  0.48,  0.64,  0.96,   1.28,   1.92,
-                                 2.56,   3.84, 5.12, 7.68, 10.24, 15.36, 20.48, 30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52};
+  static const double table[] = {655.36, 0.01,  0.02,  0.03,  0.04,  0.06,   0.08,   0.12,   0.16,   0.24,  0.32,
+                                 0.48,   0.64,  0.96,  1.28,  1.92,  2.56,   3.84,   5.12,   7.68,   10.24, 15.36,
+                                 20.48,  30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52};
   return table[code & 31];
 }
 
@@ -40,14 +41,18 @@ TEST_P(R06Exhausted, NotBeforeTheTimers) {
   EXPECT_EQ(wcs[1].status, IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(wcs[2].status, IBV_WC_WR_FLUSH_ERR);
   EXPECT_GE(took, retries * rnr_ms(static_cast<u8>(timer)));
-  EXPECT_LE(took, patience(1000) + 4 * retries * rnr_ms(static_cast<u8>(timer)));
+  EXPECT_LE(took, patience() + 4 * retries * rnr_ms(static_cast<u8>(timer)));
   EXPECT_EQ(pair.a.state(), IBV_QPS_ERR);
   EXPECT_EQ(pair.b.state(), IBV_QPS_RTS) << "not being ready is no error of the responder";
 }
 
 INSTANTIATE_TEST_SUITE_P(Timers, R06Exhausted,
-                         testing::Values(std::pair{0, 24}, std::pair{1, 26}, std::pair{3, 24}, std::pair{6, 20}, std::pair{2, 1}, std::pair{1, 31}, std::pair{1, 0}),
-                         [](const auto& test) { return "Retry" + std::to_string(test.param.first) + "Timer" + std::to_string(test.param.second); });
+                         testing::Values(std::pair{0, 24}, std::pair{1, 26}, std::pair{3, 24}, std::pair{6, 20},
+                                         std::pair{2, 1}, std::pair{1, 31}, std::pair{1, 0}),
+                         [](const auto& test) {
+                           return "Retry" + std::to_string(test.param.first) + "Timer" +
+                                  std::to_string(test.param.second);
+                         });
 
 TEST_F(R06Rnr, SevenIsForEver) {
   Pair pair(a(), b(), spec(7, 20));  // 10 ms
@@ -83,7 +88,8 @@ TEST_F(R06Rnr, WhatNeedsAReceive) {
   for (const ibv_wr_opcode opcode : {IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM}) {
     SCOPED_TRACE(name_of(opcode));
     Pair pair(a(), b(), spec(1, 16));
-    ASSERT_EQ(pair.a.post(rdma_wr(1, opcode, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey)).error, 0);
+    ASSERT_EQ(
+        pair.a.post(rdma_wr(1, opcode, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey)).error, 0);
     expect_wc(pair.a.sent(), 1, IBV_WC_RNR_RETRY_EXC_ERR);
   }
 }
@@ -91,7 +97,8 @@ TEST_F(R06Rnr, WhatNeedsAReceive) {
 TEST_F(R06Rnr, WhatNeedsNone) {
   Pair pair(a(), b(), spec(1, 16));
   for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD}) {
-    ASSERT_EQ(pair.a.post(rdma_wr(1, opcode, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey)).error, 0);
+    ASSERT_EQ(
+        pair.a.post(rdma_wr(1, opcode, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey)).error, 0);
     expect_wc(pair.a.sent(), 1, IBV_WC_SUCCESS);
   }
 }
@@ -153,7 +160,8 @@ class R23Timeout : public Conformance {
 
   static void expect_timeout(const Pair& pair, const Send& first) {
     Stopwatch watch;
-    ASSERT_EQ(pair.a.post({first, send_wr(2, {pair.a.buffer.sge(0, 8)}), send_wr(3, {pair.a.buffer.sge(0, 8)})}).error, 0);
+    ASSERT_EQ(pair.a.post({first, send_wr(2, {pair.a.buffer.sge(0, 8)}), send_wr(3, {pair.a.buffer.sge(0, 8)})}).error,
+              0);
     const auto wcs = pair.a.sent(3, patience(30000));
     const double took = watch.ms();
     ASSERT_EQ(wcs.size(), 3u);
@@ -163,9 +171,9 @@ class R23Timeout : public Conformance {
       EXPECT_EQ(wcs[i].wr_id, i + 1);
       EXPECT_EQ(wcs[i].status, IBV_WC_WR_FLUSH_ERR);
     }
-    // The timer may run up to four times its value (IBTA 9.7.6.1.3).
+    // The timer may run up to four times its value (IBTA 9.7.6.1.3); the rest is for a busy machine.
     EXPECT_GE(took, ack_ms(pair.spec.timeout) * pair.spec.retry);
-    EXPECT_LE(took, 4 * ack_ms(pair.spec.timeout) * (pair.spec.retry + 1) + patience(1000));
+    EXPECT_LE(took, 4 * ack_ms(pair.spec.timeout) * (pair.spec.retry + 1) + patience());
     EXPECT_EQ(pair.a.state_becomes(IBV_QPS_ERR), IBV_QPS_ERR);
   }
 };
@@ -179,8 +187,9 @@ TEST_P(R23Each, PeerSilent) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Opcodes, R23Each,
-                         testing::Values(IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
-                                         IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP),
+                         testing::Values(IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE,
+                                         IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
+                                         IBV_WR_ATOMIC_CMP_AND_SWP),
                          [](const auto& test) { return name_of(test.param); });
 
 class R23Timers : public R23Timeout, public testing::WithParamInterface<std::pair<int, int>> {};
@@ -191,8 +200,13 @@ TEST_P(R23Timers, AsTheFormulaSays) {
   expect_timeout(pair, send_wr(1, {pair.a.buffer.sge(0, 8)}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Values, R23Timers, testing::Values(std::pair{12, 7}, std::pair{14, 1}, std::pair{15, 2}, std::pair{16, 0}, std::pair{17, 1}),
-                         [](const auto& test) { return "Timeout" + std::to_string(test.param.first) + "Retry" + std::to_string(test.param.second); });
+INSTANTIATE_TEST_SUITE_P(Values, R23Timers,
+                         testing::Values(std::pair{12, 7}, std::pair{14, 1}, std::pair{15, 2}, std::pair{16, 0},
+                                         std::pair{17, 1}),
+                         [](const auto& test) {
+                           return "Timeout" + std::to_string(test.param.first) + "Retry" +
+                                  std::to_string(test.param.second);
+                         });
 
 TEST_F(R23Timeout, VendorErr) {
   Pair pair(a(), b(), spec(12, 1));
@@ -290,7 +304,8 @@ TEST_F(R23Timeout, UnreliableNeverWaits) {
   Pair pair(a(), b(), wanted);
   silence_peer(pair);
   for (const ibv_wr_opcode opcode : {IBV_WR_SEND, IBV_WR_RDMA_WRITE}) {
-    ASSERT_EQ(pair.a.post(rdma_wr(1, opcode, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey)).error, 0);
+    ASSERT_EQ(
+        pair.a.post(rdma_wr(1, opcode, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey)).error, 0);
     expect_wc(pair.a.sent(), 1, IBV_WC_SUCCESS);
   }
 }
@@ -304,7 +319,8 @@ TEST_F(R23Timeout, PeerKilled) {
     expect_traffic(pair);
     victim->agent()->kill(pair.b.info.pid);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    expect_timeout(pair, rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey));
+    expect_timeout(pair,
+                   rdma_wr(1, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey));
   }
   Pair fresh(a(), b());
   expect_traffic(fresh);

@@ -29,7 +29,7 @@ export SOFTIB_RUNTIME_DIR
 unset LD_PRELOAD SOFTIB_FABRIC_DIR SOFTIB_HOST
 clean_up() {
   local name
-  for name in infiniband ethernet; do "$softib" down "$name" >/dev/null 2>&1 || "$softib" down --name "$name" >/dev/null 2>&1; done
+  for name in infiniband ethernet; do "$softib" down --name "$name" >/dev/null 2>&1; done
   rm -rf "$SOFTIB_RUNTIME_DIR"
 }
 trap clean_up EXIT
@@ -41,7 +41,8 @@ on() {
   local title=$1 fabric=$2
   shift 2
   printf '\n== %s, %s\n' "$fabric" "$title"
-  "$softib" run --name "$fabric" host0 -- "$tests" --isolate --expected "$here/provider-limits.txt" "${extra[@]}" "$@" || status=1
+  "$softib" run --name "$fabric" host0 -- "$tests" --isolate --expected "$here/provider-limits.txt" "${extra[@]}" "$@" ||
+    status=1
 }
 
 for layer in infiniband ethernet; do

@@ -15,7 +15,8 @@ TEST_F(R26Semantics, FenceAfterRead) {
     b().fill(pair.b.buffer.address, size, static_cast<u32>(i));
     a().set(pair.a.buffer.address, size, 0xee);
     Send read = rdma_wr(1, IBV_WR_RDMA_READ, {pair.a.buffer.sge(0, size)}, pair.b.buffer.address, pair.b.buffer.rkey);
-    Send write = rdma_wr(2, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, size)}, pair.b.buffer.address + 32768, pair.b.buffer.rkey);
+    Send write =
+        rdma_wr(2, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, size)}, pair.b.buffer.address + 32768, pair.b.buffer.rkey);
     write.flags |= IBV_SEND_FENCE;
     ASSERT_EQ(pair.a.post({read, write}).error, 0);
     const auto wcs = pair.a.sent(2);
@@ -29,7 +30,8 @@ TEST_F(R26Semantics, FenceAfterAtomic) {
   b().set(pair.b.buffer.address, 8, 0x21);
   a().set(pair.a.buffer.address, 8, 0);
   ASSERT_EQ(pair.b.receive(3, 4096, 64).error, 0);
-  const Send add = atomic_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, pair.a.buffer.sge(0, 8), pair.b.buffer.address, pair.b.buffer.rkey, 1);
+  const Send add =
+      atomic_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, pair.a.buffer.sge(0, 8), pair.b.buffer.address, pair.b.buffer.rkey, 1);
   Send send = send_wr(2, {pair.a.buffer.sge(0, 8)});
   send.flags |= IBV_SEND_FENCE;
   ASSERT_EQ(pair.a.post({add, send}).error, 0);
@@ -72,7 +74,8 @@ TEST_F(R26Semantics, UnsignalledSlotsComeBack) {
   spec.cap.max_send_wr = 16;
   Pair pair(a(), b(), spec);
   for (u64 i = 0; i < 40; ++i) {
-    std::vector<Send> list(8, rdma_wr(i, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey));
+    std::vector<Send> list(
+        8, rdma_wr(i, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 8)}, pair.b.buffer.address, pair.b.buffer.rkey));
     for (size_t k = 0; k + 1 < list.size(); ++k) list[k].flags = 0;
     ASSERT_EQ(pair.a.post(list).error, 0) << "round " << i;
     expect_wc(pair.a.sent(), i, IBV_WC_SUCCESS);
@@ -95,11 +98,14 @@ TEST_F(R26Semantics, OrderAcrossOpcodes) {
   Pair pair(a(), b());
   std::vector<Recv> receives(4, Recv{9, {pair.b.buffer.sge(8192, 64)}});
   ASSERT_EQ(pair.b.receive(receives).error, 0);
-  const ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_IMM,
-                                   IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE_WITH_IMM};
-  const ibv_wc_opcode wanted[] = {IBV_WC_RDMA_READ, IBV_WC_SEND, IBV_WC_RDMA_WRITE, IBV_WC_FETCH_ADD, IBV_WC_SEND, IBV_WC_RDMA_READ, IBV_WC_RDMA_WRITE};
+  const ibv_wr_opcode opcodes[] = {
+      IBV_WR_RDMA_READ,     IBV_WR_SEND,      IBV_WR_RDMA_WRITE,         IBV_WR_ATOMIC_FETCH_AND_ADD,
+      IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE_WITH_IMM};
+  const ibv_wc_opcode wanted[] = {IBV_WC_RDMA_READ, IBV_WC_SEND,      IBV_WC_RDMA_WRITE, IBV_WC_FETCH_ADD,
+                                  IBV_WC_SEND,      IBV_WC_RDMA_READ, IBV_WC_RDMA_WRITE};
   std::vector<Send> list;
-  for (u64 i = 0; i < 7; ++i) list.push_back(rdma_wr(i, opcodes[i], {pair.a.buffer.sge(64 * i, 8)}, pair.b.buffer.address, pair.b.buffer.rkey));
+  for (u64 i = 0; i < 7; ++i)
+    list.push_back(rdma_wr(i, opcodes[i], {pair.a.buffer.sge(64 * i, 8)}, pair.b.buffer.address, pair.b.buffer.rkey));
   ASSERT_EQ(pair.a.post(list).error, 0);
   const auto wcs = pair.a.sent(7);
   ASSERT_EQ(wcs.size(), 7u);
@@ -118,7 +124,8 @@ TEST_F(R26Semantics, WriteThenSendIsOrdered) {
   for (int i = 0; i < rounds; ++i) {
     a().fill(pair.a.buffer.address, 20000, static_cast<u32>(i));
     ASSERT_EQ(pair.b.receive(1, 40000, 8).error, 0);
-    Send write = rdma_wr(2, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 20000)}, pair.b.buffer.address, pair.b.buffer.rkey);
+    Send write =
+        rdma_wr(2, IBV_WR_RDMA_WRITE, {pair.a.buffer.sge(0, 20000)}, pair.b.buffer.address, pair.b.buffer.rkey);
     write.flags = 0;
     ASSERT_EQ(pair.a.post({write, send_wr(3, {pair.a.buffer.sge(0, 8)})}).error, 0);
     expect_wc(pair.b.received(), 1, IBV_WC_SUCCESS);

@@ -33,7 +33,9 @@ class R21Srq : public Conformance {
     return pair.b.end->modify_srq(pair.b.srq, attr, IBV_SRQ_LIMIT);
   }
 
-  static Event limit_event(const Pair& pair, u32 timeout_ms) { return wait_for(*pair.b.end, IBV_EVENT_SRQ_LIMIT_REACHED, timeout_ms); }
+  static Event limit_event(const Pair& pair, u32 timeout_ms) {
+    return wait_for(*pair.b.end, IBV_EVENT_SRQ_LIMIT_REACHED, timeout_ms);
+  }
 };
 
 TEST_F(R21Srq, LimitOnceThenDisarmed) {
@@ -123,7 +125,8 @@ TEST_F(R21Srq, SharedByTwo) {
   plain.connect = false;
   Pair second(a(), b(), plain);
   ASSERT_EQ(b().destroy_qp(second.b.qp), 0);
-  const MadeQp qp = b().create_qp({IBV_QPT_RC, first.b.pd, first.b.send_cq, first.b.recv_cq, first.b.srq, plain.cap, 0, 0});
+  const MadeQp qp =
+      b().create_qp({IBV_QPT_RC, first.b.pd, first.b.send_cq, first.b.recv_cq, first.b.srq, plain.cap, 0, 0});
   ASSERT_NE(qp.id, 0u);
   second.b.qp = qp.id;
   second.b.qpn = qp.qpn;

@@ -216,15 +216,24 @@ Send ud_wr(u64 wr_id, std::vector<ibv_sge> sges, const Node& from, const Node& t
 
 std::string name_of(ibv_wr_opcode opcode) {
   switch (opcode) {
-    case IBV_WR_SEND: return "Send";
-    case IBV_WR_SEND_WITH_IMM: return "SendImm";
-    case IBV_WR_SEND_WITH_INV: return "SendInv";
-    case IBV_WR_RDMA_WRITE: return "Write";
-    case IBV_WR_RDMA_WRITE_WITH_IMM: return "WriteImm";
-    case IBV_WR_RDMA_READ: return "Read";
-    case IBV_WR_ATOMIC_CMP_AND_SWP: return "CompareSwap";
-    case IBV_WR_ATOMIC_FETCH_AND_ADD: return "FetchAdd";
-    default: return "Opcode" + std::to_string(opcode);
+    case IBV_WR_SEND:
+      return "Send";
+    case IBV_WR_SEND_WITH_IMM:
+      return "SendImm";
+    case IBV_WR_SEND_WITH_INV:
+      return "SendInv";
+    case IBV_WR_RDMA_WRITE:
+      return "Write";
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return "WriteImm";
+    case IBV_WR_RDMA_READ:
+      return "Read";
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return "CompareSwap";
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return "FetchAdd";
+    default:
+      return "Opcode" + std::to_string(opcode);
   }
 }
 

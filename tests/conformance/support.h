@@ -16,8 +16,8 @@ namespace conformance {
 inline constexpr u32 all_access =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 inline constexpr u32 default_qkey = 0x11111111;
-inline constexpr u32 soon = 5000;    // ms within which anything ordinary completes; patience() scales it
-inline constexpr u32 quiet = 150;    // ms of silence that show that nothing comes
+inline constexpr u32 soon = 5000;  // ms within which anything ordinary completes; patience() scales it
+inline constexpr u32 quiet = 150;  // ms of silence that show that nothing comes
 
 // An upper bound in ms, stretched on emulated machines.
 u32 patience(u32 ms = soon);
@@ -48,20 +48,20 @@ struct Spec {
   ibv_qp_type type = IBV_QPT_RC;
   ibv_qp_cap cap{16, 16, 4, 4, 0};
   i32 cq_entries = 128;
-  bool one_cq = false;          // sends and receives complete on the same CQ
+  bool one_cq = false;  // sends and receives complete on the same CQ
   bool srq = false;
-  bool channel = false;         // completion channel on both CQs
+  bool channel = false;  // completion channel on both CQs
   u64 buffer = 65536;
   u32 buffer_access = all_access;
   u32 qp_access = all_access;
   u8 timeout = 18, retry = 7, rnr_retry = 7;
-  u8 min_rnr_timer = 12;        // 0.64 ms
+  u8 min_rnr_timer = 12;                  // 0.64 ms
   ibv_mtu mtu = static_cast<ibv_mtu>(0);  // 0: the smaller of the two ports' active MTUs
   int sq_sig_all = 0;
   u64 send_ops = 0;
   u32 qkey = default_qkey;
   bool connect = true;
-  bool global = false;          // a GRH also on InfiniBand
+  bool global = false;  // a GRH also on InfiniBand
   u16 pkey_index_a = 0, pkey_index_b = 0;
 };
 

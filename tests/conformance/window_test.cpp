@@ -13,7 +13,8 @@ class R25Windows : public Conformance, public testing::WithParamInterface<ibv_mw
   void SetUp() override {
     const u32 flags = b().info().device.device_cap_flags;
     const u32 type2 = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
-    if (GetParam() == IBV_MW_TYPE_1 && !(flags & IBV_DEVICE_MEM_WINDOW)) GTEST_SKIP() << "the device has no type 1 windows";
+    if (GetParam() == IBV_MW_TYPE_1 && !(flags & IBV_DEVICE_MEM_WINDOW))
+      GTEST_SKIP() << "the device has no type 1 windows";
     if (GetParam() == IBV_MW_TYPE_2 && !(flags & type2)) GTEST_SKIP() << "the device has no type 2 windows";
     pair_ = std::make_unique<Pair>(a(), b(), spec());
     bind_ = window();
@@ -81,7 +82,9 @@ class R25Windows : public Conformance, public testing::WithParamInterface<ibv_mw
     must(pair_->a.post(rdma_wr(60, opcode, {pair_->a.buffer.sge(0, length)}, address, rkey)).error, "ibv_post_send");
     return status_of(pair_->a.sent());
   }
-  ibv_wc_status write(u32 rkey, u64 offset = 0, u64 length = 8) { return access(IBV_WR_RDMA_WRITE, bind_.address + offset, length, rkey); }
+  ibv_wc_status write(u32 rkey, u64 offset = 0, u64 length = 8) {
+    return access(IBV_WR_RDMA_WRITE, bind_.address + offset, length, rkey);
+  }
 
   // After an access error both QPs are in ERR; connects them again.
   void reconnect() {
@@ -121,9 +124,10 @@ TEST_P(R25Windows, JustBefore) {
 TEST_P(R25Windows, BeforeTheFirstBind) { EXPECT_EQ(write(rkey_), IBV_WC_REM_ACCESS_ERR); }
 
 TEST_P(R25Windows, WindowRefusesWhatItWasNotGiven) {
-  const std::pair<u32, ibv_wr_opcode> cases[] = {{window_access & ~IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE},
-                                                 {window_access & ~IBV_ACCESS_REMOTE_READ, IBV_WR_RDMA_READ},
-                                                 {window_access & ~IBV_ACCESS_REMOTE_ATOMIC, IBV_WR_ATOMIC_FETCH_AND_ADD}};
+  const std::pair<u32, ibv_wr_opcode> cases[] = {
+      {window_access & ~IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE},
+      {window_access & ~IBV_ACCESS_REMOTE_READ, IBV_WR_RDMA_READ},
+      {window_access & ~IBV_ACCESS_REMOTE_ATOMIC, IBV_WR_ATOMIC_FETCH_AND_ADD}};
   for (const auto& [granted, opcode] : cases) {
     SCOPED_TRACE(name_of(opcode));
     bind_ = window();
@@ -225,8 +229,10 @@ TEST_P(R25Windows, WindowInDatagramQpIsRefused) {
   send.bind = bind_;
   send.bind.new_rkey = ibv_inc_rkey(rkey_);
   const Posted posted = ud.b.post(send);
-  if (posted.error != 0) EXPECT_TRUE(posted.error == EINVAL || posted.error == EOPNOTSUPP);
-  else EXPECT_EQ(status_of(ud.b.sent()), IBV_WC_LOC_QP_OP_ERR);
+  if (posted.error != 0)
+    EXPECT_TRUE(posted.error == EINVAL || posted.error == EOPNOTSUPP);
+  else
+    EXPECT_EQ(status_of(ud.b.sent()), IBV_WC_LOC_QP_OP_ERR);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, R25Windows, testing::Values(IBV_MW_TYPE_1, IBV_MW_TYPE_2),
@@ -326,7 +332,8 @@ TEST_P(R25Type2, BindOfNothingIsRefused) {
 
 TEST_P(R25Type2, LocalInvalidateOfAnUnknownKey) {
   const ibv_wc_status status = local_invalidate(rkey_ ^ 0x5a5a5a00);
-  EXPECT_TRUE(status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_MW_BIND_ERR) << ibv_wc_status_str(status);
+  EXPECT_TRUE(status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_MW_BIND_ERR)
+      << ibv_wc_status_str(status);
 }
 
 TEST_P(R25Type2, RemoteInvalidate) {
@@ -352,7 +359,8 @@ TEST_P(R25Type2, RemoteInvalidateOfAnUnknownKey) {
   send.imm = rkey_ ^ 0x5a5a5a00;
   ASSERT_EQ(pair_->a.post(send).error, 0);
   const ibv_wc_status status = status_of(pair_->a.sent());
-  EXPECT_TRUE(status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_OP_ERR || status == IBV_WC_REM_INV_REQ_ERR) << ibv_wc_status_str(status);
+  EXPECT_TRUE(status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_OP_ERR || status == IBV_WC_REM_INV_REQ_ERR)
+      << ibv_wc_status_str(status);
   EXPECT_EQ(owner().state_becomes(IBV_QPS_ERR), IBV_QPS_ERR);
 }
 

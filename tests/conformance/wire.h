@@ -15,7 +15,9 @@ namespace conformance {
 
 // A struct that holds vectors names its members: auto fields() { return std::tie(...); }
 template <typename T>
-concept HasFields = requires(T& value) { value.fields(); };
+concept HasFields = requires(T& value) {
+  value.fields();
+};
 
 class Writer {
  public:

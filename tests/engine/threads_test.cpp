@@ -6,8 +6,8 @@
 namespace softib::test {
 namespace {
 
-constexpr u32 all_access = hca::access_local_write | hca::access_remote_write | hca::access_remote_read |
-                           hca::access_remote_atomic;
+constexpr u32 all_access =
+    hca::access_local_write | hca::access_remote_write | hca::access_remote_read | hca::access_remote_atomic;
 
 TEST(Threads, DatagramsFromBothSidesIntoOneQueueAreAllThere) {
   World world;

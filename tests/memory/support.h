@@ -20,6 +20,13 @@ namespace softib::hca::testing {
 inline constexpr u64 page = 4096;
 inline constexpr u64 mebibyte = u64{1} << 20;
 
+// Under a sanitizer all takes longer, and its malloc keeps freed blocks for a while, so what they cost is no measure.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+
 inline u64 address_of(const void* pointer) { return reinterpret_cast<u64>(pointer); }
 
 inline std::unique_ptr<ProcessMemory> make_memory() {

@@ -82,7 +82,8 @@ int copy_checked(u64 to, u64 from, u64 length) {
   Fd reader(ends[0]), writer(ends[1]);
   for (u64 done = 0; done < length;) {
     u64 count = std::min<u64>(length - done, PIPE_BUF);
-    if (::write(writer.get(), reinterpret_cast<void*>(from + done), count) != static_cast<ssize_t>(count)) return EFAULT;
+    if (::write(writer.get(), reinterpret_cast<void*>(from + done), count) != static_cast<ssize_t>(count))
+      return EFAULT;
     if (::read(reader.get(), reinterpret_cast<void*>(to + done), count) != static_cast<ssize_t>(count)) return EFAULT;
     done += count;
   }
@@ -117,11 +118,15 @@ int carry_out(ipc::Segment& segment, ipc::AgentMailbox& mailbox) {
   u64 bounce = reinterpret_cast<u64>(bounce_of(segment, mailbox));
   u64 length = std::min(mailbox.length, ipc::agent_bounce_size);
   switch (mailbox.op) {
-    case ipc::AgentOp::read: return copy_checked(bounce, mailbox.address, length);
-    case ipc::AgentOp::write: return copy_checked(mailbox.address, bounce, length);
+    case ipc::AgentOp::read:
+      return copy_checked(bounce, mailbox.address, length);
+    case ipc::AgentOp::write:
+      return copy_checked(mailbox.address, bounce, length);
     case ipc::AgentOp::compare_swap:
-    case ipc::AgentOp::fetch_add: return atomic_checked(mailbox);
-    case ipc::AgentOp::none: break;
+    case ipc::AgentOp::fetch_add:
+      return atomic_checked(mailbox);
+    case ipc::AgentOp::none:
+      break;
   }
   return EINVAL;
 }

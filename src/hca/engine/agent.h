@@ -6,8 +6,8 @@
 
 namespace softib::hca {
 
-// A request to the owner of `ref`: reads into / writes from `local` (ref.length bytes, any), or an atomic (local unused).
-// ESRCH: no such process; ETIMEDOUT: it does not answer.
+// A request to the owner of `ref`: reads into / writes from `local` (ref.length bytes, any), or an atomic (local
+// unused). ESRCH: no such process; ETIMEDOUT: it does not answer.
 Result<u64> ask_agent(ipc::Segment& segment, u32 own_slot, const MemoryRef& ref, ipc::AgentOp op, u8* local,
                       u64 first_operand, u64 second_operand);
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "hca/engine/ring.h"
 #include "hca/engine/qp_error.h"
+#include "hca/engine/ring.h"
 #include "ipc/shared_lock.h"
 
 namespace softib::hca {
@@ -27,7 +27,9 @@ void fire_if_armed(ipc::Cq& cq, u32 cq_index, bool wakes_solicited, Firing& firi
   if (arm == ipc::Arm::solicited && !wakes_solicited) return;
   cq.arm.store(ipc::Arm::none, std::memory_order_relaxed);
   if (!cq.channel) return;
-  firing = {true, cq.channel, cq.channel_generation,
+  firing = {true,
+            cq.channel,
+            cq.channel_generation,
             {cq.user_handle, cq_index, cq.generation.load(std::memory_order_relaxed)}};
 }
 

@@ -74,13 +74,18 @@ Outcome deliver_connected(Context& context, const SendWork& work, Qp& peer, cons
   if (delivered != Delivered::done && peer.state.load(std::memory_order_acquire) == ipc::QpState::destroyed)
     return is_reliable(work.qp) ? Outcome::lost() : Outcome::success();
   switch (delivered) {
-    case Delivered::done: return Outcome::success();
+    case Delivered::done:
+      return Outcome::success();
     case Delivered::no_receive:
       return is_reliable(work.qp) ? Outcome::not_ready(peer.min_rnr_timer) : Outcome::success();
-    case Delivered::too_long: return refused(work.qp, WcStatus::rem_inv_req_err);
-    case Delivered::protection_error: return refused(work.qp, WcStatus::rem_op_err);
-    case Delivered::bad_invalidate: return refused(work.qp, WcStatus::rem_access_err);
-    case Delivered::unreachable: break;
+    case Delivered::too_long:
+      return refused(work.qp, WcStatus::rem_inv_req_err);
+    case Delivered::protection_error:
+      return refused(work.qp, WcStatus::rem_op_err);
+    case Delivered::bad_invalidate:
+      return refused(work.qp, WcStatus::rem_access_err);
+    case Delivered::unreachable:
+      break;
   }
   return is_reliable(work.qp) ? Outcome::lost() : Outcome::success();
 }
@@ -157,8 +162,10 @@ bool unreliable_can(WrOpcode opcode) {
     case WrOpcode::rdma_write_with_imm:
     case WrOpcode::send:
     case WrOpcode::send_with_imm:
-    case WrOpcode::send_with_inv: return true;
-    default: return false;
+    case WrOpcode::send_with_inv:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -169,16 +176,23 @@ bool reads_back(WrOpcode opcode) {
 Outcome request(Context& context, const SendWork& work, Qp& peer, const Buffers& local) {
   switch (work.opcode()) {
     case WrOpcode::rdma_write:
-    case WrOpcode::rdma_write_with_imm: return write(context, work, peer, local);
+    case WrOpcode::rdma_write_with_imm:
+      return write(context, work, peer, local);
     case WrOpcode::send:
     case WrOpcode::send_with_imm:
-    case WrOpcode::send_with_inv: return deliver_connected(context, work, peer, &local, local.total);
-    case WrOpcode::rdma_read: return read(context, work, peer, local);
+    case WrOpcode::send_with_inv:
+      return deliver_connected(context, work, peer, &local, local.total);
+    case WrOpcode::rdma_read:
+      return read(context, work, peer, local);
     case WrOpcode::compare_swap:
-    case WrOpcode::fetch_add: return atomic(context, work, peer, local);
-    case WrOpcode::atomic_write: return atomic_write(context, work, peer, local);
-    case WrOpcode::flush: return flush(context, work, peer);
-    default: return Outcome::failure(WcStatus::loc_qp_op_err);
+    case WrOpcode::fetch_add:
+      return atomic(context, work, peer, local);
+    case WrOpcode::atomic_write:
+      return atomic_write(context, work, peer, local);
+    case WrOpcode::flush:
+      return flush(context, work, peer);
+    default:
+      return Outcome::failure(WcStatus::loc_qp_op_err);
   }
 }
 

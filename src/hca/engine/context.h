@@ -25,9 +25,7 @@ struct Context {
   [[nodiscard]] ipc::Cq& cq(u32 index) const { return segment.cqs[index & (ipc::max_cqs - 1)]; }
   [[nodiscard]] ipc::Srq& srq(u32 index) const { return segment.srqs[index & (ipc::max_srqs - 1)]; }
   [[nodiscard]] ipc::Port& port(u32 index) const { return segment.ports[index & (ipc::max_ports - 1)]; }
-  [[nodiscard]] ipc::Process& process(u32 index) const {
-    return segment.processes[index & (ipc::max_processes - 1)];
-  }
+  [[nodiscard]] ipc::Process& process(u32 index) const { return segment.processes[index & (ipc::max_processes - 1)]; }
 
   void raise(const ipc::Qp& qp, AsyncEvent event) {
     events.add(ipc::ObjectKind::qp, qp.qpn, qp.generation.load(std::memory_order_relaxed), event);

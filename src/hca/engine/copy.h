@@ -21,9 +21,22 @@ inline void store_one(u8* to, const u8* from) {
 }
 
 inline void store_ascending(u8* to, const u8* from, u64 length) {
-  while (length >= 8) { store_one<u64>(to, from); to += 8; from += 8; length -= 8; }
-  if (length & 4) { store_one<u32>(to, from); to += 4; from += 4; }
-  if (length & 2) { store_one<u16>(to, from); to += 2; from += 2; }
+  while (length >= 8) {
+    store_one<u64>(to, from);
+    to += 8;
+    from += 8;
+    length -= 8;
+  }
+  if (length & 4) {
+    store_one<u32>(to, from);
+    to += 4;
+    from += 4;
+  }
+  if (length & 2) {
+    store_one<u16>(to, from);
+    to += 2;
+    from += 2;
+  }
   if (length & 1) store_one<u8>(to, from);
 }
 

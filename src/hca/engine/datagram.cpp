@@ -129,8 +129,10 @@ Outcome carry_out_datagram(Context& context, const SendWork& work) {
   const auto& ud = work.wqe.wr.wr.ud;
   u32 qkey = ud.remote_qkey & controlled_qkey ? work.qp.qkey : ud.remote_qkey;
   Datagram datagram{work, ah->av, local, global ? grh : nullptr, qkey};
-  if (ah->av.group && ud.remote_qpn == multicast_qpn) deliver_to_group(context, datagram, ah->av.group);
-  else deliver_to_one(context, datagram, ud.remote_qpn);
+  if (ah->av.group && ud.remote_qpn == multicast_qpn)
+    deliver_to_group(context, datagram, ah->av.group);
+  else
+    deliver_to_one(context, datagram, ud.remote_qpn);
 
   auto& requester = work.qp.requester;
   add_alone(requester.bytes, local.total);

@@ -38,7 +38,8 @@ class DirectEngine final : public Engine {
 
  private:
   void raise_events() {
-    if (!context_.events.empty()) [[unlikely]] context_.events.raise_all();
+    if (!context_.events.empty()) [[unlikely]]
+      context_.events.raise_all();
   }
   void reset(Qp& qp);
   void flush(Qp& qp);
@@ -55,7 +56,8 @@ bool may_post(QpState state) {
 
 int DirectEngine::doorbell(u32 qpn, u32 context) {
   Qp* qp = context_.qp(qpn);
-  if (!qp || qp->context != context) [[unlikely]] return EINVAL;
+  if (!qp || qp->context != context) [[unlikely]]
+    return EINVAL;
   if (!may_post(qp->state.load(std::memory_order_acquire))) [[unlikely]] {
     // The rxe provider doesn't look at the state before it fills the ring.
     helper_.queue().discard(*qp);
@@ -72,7 +74,8 @@ int DirectEngine::doorbell(u32 qpn, u32 context) {
 
 void DirectEngine::wait_quiescent() {
   constexpr int yields = 1000;
-  constexpr int naps = 50'000;  // of 100 us and more: a peer that is stopped in the middle of a copy is not waited for longer
+  constexpr int naps =
+      50'000;  // of 100 us and more: a peer that is stopped in the middle of a copy is not waited for longer
   auto snapshot = ipc::LaneSnapshot::take(context_.segment);
   for (int i = 0; i < yields; ++i) {
     if (snapshot.passed(context_.segment)) return;
@@ -126,9 +129,15 @@ void DirectEngine::qp_modified(u32 qpn, QpState from, QpState to) {
   Qp* qp = context_.qp(qpn);
   if (!qp) return;
   switch (to) {
-    case QpState::reset: reset(*qp); break;
-    case QpState::err: flush(*qp); break;
-    case QpState::rtr: helper_.start(); break;
+    case QpState::reset:
+      reset(*qp);
+      break;
+    case QpState::err:
+      flush(*qp);
+      break;
+    case QpState::rtr:
+      helper_.start();
+      break;
     case QpState::sqd:
       if (from != QpState::sqd) report_drained(*qp);
       break;
@@ -141,7 +150,8 @@ void DirectEngine::qp_modified(u32 qpn, QpState from, QpState to) {
         helper_.queue().drive(*qp);
       }
       break;
-    default: break;
+    default:
+      break;
   }
   raise_events();
 }

@@ -82,7 +82,8 @@ void Helper::sleep_until(u64 deadline, u32 seen_kick) {
   if (deadline != never) {
     u64 now = now_ns();
     if (deadline <= now) return;
-    timeout = {static_cast<time_t>((deadline - now) / 1'000'000'000), static_cast<long>((deadline - now) % 1'000'000'000)};
+    timeout = {static_cast<time_t>((deadline - now) / 1'000'000'000),
+               static_cast<long>((deadline - now) % 1'000'000'000)};
   }
   auto& word = context_.process(context_.slot).kick;
   ::syscall(SYS_futex, reinterpret_cast<u32*>(&word), FUTEX_WAIT, seen_kick, deadline == never ? nullptr : &timeout,
@@ -139,8 +140,10 @@ u64 Helper::serve_watched() {
   {
     std::lock_guard guard(mutex_);
     for (auto& [qpn, watch] : watched_)
-      if (watch.due <= now) due.emplace_back(qpn, watch);
-      else next = std::min(next, watch.due);
+      if (watch.due <= now)
+        due.emplace_back(qpn, watch);
+      else
+        next = std::min(next, watch.due);
   }
   for (auto& [qpn, watch] : due) {
     ipc::Qp* qp = context_.qp(qpn);

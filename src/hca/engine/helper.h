@@ -48,8 +48,8 @@ class Helper final : public WaitList {
   std::mutex mutex_;
   bool running_ = false;
   u32 seen_errors_ = 0;
-  std::set<u32> waiting_;                  // QPNs
-  std::unordered_map<u32, Watch> watched_; // QPNs in ERR
+  std::set<u32> waiting_;                   // QPNs
+  std::unordered_map<u32, Watch> watched_;  // QPNs in ERR
 };
 
 }  // namespace softib::hca

@@ -17,7 +17,7 @@ bool covers(const Key& key, u64 address, u64 length) {
 }
 
 MemoryRef reference(const Key& key, u64 address, u64 length) {
-  return {key.owner,        key.owner_generation, key.address + (address - key.iova),      length,
+  return {key.owner,        key.owner_generation, key.address + (address - key.iova),  length,
           key.shared_begin, key.shared_end,       (key.access & access_on_demand) != 0};
 }
 

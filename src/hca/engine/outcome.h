@@ -17,9 +17,7 @@ struct Outcome {
   u8 rnr_timer = 0;
   u32 byte_len = 0;  // of READ and atomics
 
-  static Outcome success(u64 bytes = 0) {
-    return {Verdict::completed, WcStatus::success, 0, static_cast<u32>(bytes)};
-  }
+  static Outcome success(u64 bytes = 0) { return {Verdict::completed, WcStatus::success, 0, static_cast<u32>(bytes)}; }
   static Outcome failure(WcStatus status) { return {Verdict::completed, status, 0, 0}; }
   static Outcome not_ready(u8 timer) { return {Verdict::not_ready, WcStatus::success, timer, 0}; }
   static Outcome lost() { return {Verdict::lost, WcStatus::success, 0, 0}; }

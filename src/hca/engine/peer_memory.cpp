@@ -161,12 +161,16 @@ Result<void> PeerMemory::transfer(const MemoryRef& ref, u8* local, bool writing)
     u64 at = ref.address + done;
     bool shared = at >= ref.shared_begin && at < ref.shared_end;
     u64 end = ref.address + ref.length;
-    if (shared) end = std::min({end, ref.shared_end, (at | (chunk_size - 1)) + 1});
-    else if (at < ref.shared_begin) end = std::min(end, ref.shared_begin);
+    if (shared)
+      end = std::min({end, ref.shared_end, (at | (chunk_size - 1)) + 1});
+    else if (at < ref.shared_begin)
+      end = std::min(end, ref.shared_begin);
     MemoryRef piece = ref.part(done, std::min(end - at, largest_call));
     if (u8* place = plain(piece)) {
-      if (writing) copy_message(place, local + done, piece.length);
-      else std::memcpy(local + done, place, piece.length);
+      if (writing)
+        copy_message(place, local + done, piece.length);
+      else
+        std::memcpy(local + done, place, piece.length);
     } else if (auto moved = transfer_piece(piece, local + done, writing); !moved) {
       return moved;
     }
@@ -190,6 +194,11 @@ Result<void> PeerMemory::move(const MemoryRef& to, const MemoryRef& from) {
   }
   if (source) return write(to, source);
   if (target) return read(from, target);
+  return move_bounced(to, from);
+}
+
+// Neither side is plain. Apart from move(), whose stack frame it would make large.
+Result<void> PeerMemory::move_bounced(const MemoryRef& to, const MemoryRef& from) {
   u8 bounce[bounce_size];
   for (u64 done = 0; done < from.length;) {
     u64 count = std::min(from.length - done, bounce_size);

@@ -86,9 +86,11 @@ class PeerMemory {
 
   u8* through_file(const MemoryRef& ref) {
     u64 offset = ref.address & (chunk_size - 1);
-    if (offset + ref.length > chunk_size) [[unlikely]] return nullptr;
+    if (offset + ref.length > chunk_size) [[unlikely]]
+      return nullptr;
     Peer* peer = peers_[ref.slot & (ipc::max_processes - 1)].load(std::memory_order_acquire);
-    if (!peer || peer->generation != ref.generation) [[unlikely]] return map_slow(ref);
+    if (!peer || peer->generation != ref.generation) [[unlikely]]
+      return map_slow(ref);
     u8* base = peer->chunks[(ref.address >> chunk_bits) & (chunk_count - 1)].load(std::memory_order_acquire);
     return base ? base + offset : map_slow(ref);
   }
@@ -97,6 +99,7 @@ class PeerMemory {
   void retire(Peer* peer);
   void unmap_retired();
 
+  [[gnu::noinline]] Result<void> move_bounced(const MemoryRef& to, const MemoryRef& from);
   Result<void> transfer(const MemoryRef& ref, u8* local, bool writing);
   Result<void> transfer_piece(const MemoryRef& ref, u8* local, bool writing);
   Result<void> by_system_call(const MemoryRef& ref, u8* local, bool writing);
@@ -108,7 +111,7 @@ class PeerMemory {
   u64 own_pid_namespace_;
   int own_memory_fd_;
   std::atomic<Peer*> peers_[ipc::max_processes] = {};
-  std::mutex mutex_;  // guards changes of peers_ and chunks
+  std::mutex mutex_;                                          // guards changes of peers_ and chunks
   std::vector<std::pair<Peer*, ipc::LaneSnapshot>> retired_;  // mappings that other threads may still be using
   std::atomic<bool> has_retired_{false};
   std::atomic<u32> seen_death_epoch_;

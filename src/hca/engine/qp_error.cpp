@@ -30,8 +30,10 @@ bool is_sending(QpState state) { return state == QpState::rts || state == QpStat
 bool enter_error(ipc::Qp& qp) { return move_state(qp, QpState::err, can_fail); }
 
 void enter_send_error(ipc::Qp& qp) {
-  if (qp.type == ipc::QpType::rc) enter_error(qp);
-  else move_state(qp, QpState::sqe, is_sending);
+  if (qp.type == ipc::QpType::rc)
+    enter_error(qp);
+  else
+    move_state(qp, QpState::sqe, is_sending);
 }
 
 void wake_owner(Context& context, const ipc::Qp& qp) {

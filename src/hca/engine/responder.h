@@ -8,13 +8,13 @@ namespace softib::hca {
 
 // A message that consumes a receive work request.
 struct Delivery {
-  WcOpcode opcode;          // recv or recv_rdma_with_imm
-  u32 wc_flags;             // WcFlag
-  u32 immediate;            // with wc_with_imm / wc_with_inv
+  WcOpcode opcode;  // recv or recv_rdma_with_imm
+  u32 wc_flags;     // WcFlag
+  u32 immediate;    // with wc_with_imm / wc_with_inv
   bool solicited;
-  const Buffers* payload;   // nullptr: nothing goes to the receive buffers (RDMA WRITE with immediate)
-  u64 byte_count;           // payload or RDMA length
-  const u8* grh;            // UD: 40 bytes that go first, else nullptr
+  const Buffers* payload;  // nullptr: nothing goes to the receive buffers (RDMA WRITE with immediate)
+  u64 byte_count;          // payload or RDMA length
+  const u8* grh;           // UD: 40 bytes that go first, else nullptr
   u32 src_qp;
   u16 slid;
   u8 sl;

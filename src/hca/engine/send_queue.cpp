@@ -18,25 +18,39 @@ using ipc::Wait;
 WcOpcode completion_opcode(WrOpcode opcode) {
   switch (opcode) {
     case WrOpcode::rdma_write:
-    case WrOpcode::rdma_write_with_imm: return WcOpcode::rdma_write;
-    case WrOpcode::rdma_read: return WcOpcode::rdma_read;
-    case WrOpcode::compare_swap: return WcOpcode::compare_swap;
-    case WrOpcode::fetch_add: return WcOpcode::fetch_add;
-    case WrOpcode::bind_mw: return WcOpcode::bind_mw;
-    case WrOpcode::local_inv: return WcOpcode::local_inv;
-    case WrOpcode::flush: return WcOpcode::flush;
-    case WrOpcode::atomic_write: return WcOpcode::atomic_write;
-    default: return WcOpcode::send;
+    case WrOpcode::rdma_write_with_imm:
+      return WcOpcode::rdma_write;
+    case WrOpcode::rdma_read:
+      return WcOpcode::rdma_read;
+    case WrOpcode::compare_swap:
+      return WcOpcode::compare_swap;
+    case WrOpcode::fetch_add:
+      return WcOpcode::fetch_add;
+    case WrOpcode::bind_mw:
+      return WcOpcode::bind_mw;
+    case WrOpcode::local_inv:
+      return WcOpcode::local_inv;
+    case WrOpcode::flush:
+      return WcOpcode::flush;
+    case WrOpcode::atomic_write:
+      return WcOpcode::atomic_write;
+    default:
+      return WcOpcode::send;
   }
 }
 
 u32 vendor_error(WcStatus status) {
   switch (status) {
-    case WcStatus::success: return 0;
-    case WcStatus::wr_flush_err: return vendor_err_flush;
-    case WcStatus::retry_exc_err: return vendor_err_retry;
-    case WcStatus::rnr_retry_exc_err: return vendor_err_rnr;
-    default: return vendor_err_access;
+    case WcStatus::success:
+      return 0;
+    case WcStatus::wr_flush_err:
+      return vendor_err_flush;
+    case WcStatus::retry_exc_err:
+      return vendor_err_retry;
+    case WcStatus::rnr_retry_exc_err:
+      return vendor_err_rnr;
+    default:
+      return vendor_err_access;
   }
 }
 
@@ -95,7 +109,8 @@ bool SendQueue::step(Qp& qp) {
   }
   if (state != QpState::rts) return false;
   SendWork work{qp, wqe};
-  Outcome outcome = qp.type == ipc::QpType::ud ? carry_out_datagram(context_, work) : carry_out_connected(context_, work);
+  Outcome outcome =
+      qp.type == ipc::QpType::ud ? carry_out_datagram(context_, work) : carry_out_connected(context_, work);
   WcStatus status = outcome.status;
   if (outcome.verdict != Verdict::completed && begin_wait(qp, outcome, status)) {
     waits_.add(qp);
@@ -134,8 +149,10 @@ void SendQueue::resume(Qp& qp) {
   Wait waited = requester.wait.load(std::memory_order_relaxed);
   bool timed_out = waited == Wait::ack_timeout && qp.state.load(std::memory_order_acquire) == QpState::rts;
   requester.wait.store(Wait::none, std::memory_order_release);
-  if (timed_out && requester.retries_left == 0) fail_head(qp, WcStatus::retry_exc_err);
-  else if (timed_out) --requester.retries_left;
+  if (timed_out && requester.retries_left == 0)
+    fail_head(qp, WcStatus::retry_exc_err);
+  else if (timed_out)
+    --requester.retries_left;
   run_until_idle(qp);
 }
 

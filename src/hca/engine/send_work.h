@@ -15,9 +15,7 @@ struct SendWork {
   [[nodiscard]] WrOpcode opcode() const { return static_cast<WrOpcode>(wqe.wr.opcode); }
   [[nodiscard]] bool has(SendFlag flag) const { return wqe.wr.send_flags & flag; }
   // ibv_wr_set_inline_data sets no flag; it leaves a length and no SGE.
-  [[nodiscard]] bool is_inline() const {
-    return has(send_inline) || (wqe.dma.num_sge == 0 && wqe.dma.length > 0);
-  }
+  [[nodiscard]] bool is_inline() const { return has(send_inline) || (wqe.dma.num_sge == 0 && wqe.dma.length > 0); }
 };
 
 // What a try gives to the completion and the retry logic. RC and UC:

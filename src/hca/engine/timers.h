@@ -11,9 +11,9 @@ inline constexpr u64 never = ~0ULL;
 inline constexpr u8 rnr_retry_for_ever = 7;
 
 // IBTA table 45: the RNR NAK timer, in units of 10 us.
-inline constexpr u32 rnr_timer_10us[32] = {
-    65536, 1,   2,   3,   4,   6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
-    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+inline constexpr u32 rnr_timer_10us[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+                                           48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
+                                           2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 constexpr u64 rnr_timer_ns(u8 code) { return u64{rnr_timer_10us[code & 31]} * 10'000; }
 
