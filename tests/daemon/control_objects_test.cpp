@@ -246,7 +246,7 @@ TEST_F(ControlObjects, Windows) {
   window.region = mr->mr;
   window.bound = 1;
   segment().keys[mr->mr].windows = 1;
-  EXPECT_EQ(error_of<ipc::DeregMr>(process, {mr->mr}), EINVAL) << "a window is bound";
+  EXPECT_EQ(error_of<ipc::DeregMr>(process, {mr->mr}), EBUSY) << "a window is bound";
   EXPECT_EQ(error_of<ipc::DeregMr>(process, {mw->mw}), EINVAL) << "no region";
   EXPECT_EQ(error_of<ipc::DeallocMw>(process, {mr->mr}), EINVAL) << "no window";
   EXPECT_EQ(error_of<ipc::DeallocMw>(process, {mw->mw}), 0);

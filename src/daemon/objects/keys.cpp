@@ -105,7 +105,7 @@ Result<void> Keys::rereg(u32 id, Owner owner, RemapFlag flags, const ipc::RegMr:
 }
 
 Result<void> Keys::dereg(u32 id) {
-  if (world_.segment.keys[id].windows.load(std::memory_order_acquire)) return fail(EINVAL);
+  if (world_.segment.keys[id].windows.load(std::memory_order_acquire)) return fail(EBUSY);
   drop(id);
   return {};
 }

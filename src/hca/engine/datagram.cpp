@@ -55,8 +55,11 @@ struct Datagram {
 // Deliveries that fail do so in silence, as packets do.
 void deliver_datagram(Context& context, Qp& target, const Datagram& datagram) {
   const Qp& qp = datagram.work.qp;
-  if (target.type != ipc::QpType::ud || !pkeys_match(qp.pkey, target.pkey)) return;
-  if (!can_talk(context, qp.port, target.port)) return;
+  if (target.type != ipc::QpType::ud || !can_talk(context, qp.port, target.port)) return;
+  if (!pkeys_match(qp.pkey, target.pkey)) {
+    context.port(target.port).pkey_violations.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
   if (target.qkey != datagram.qkey) {
     context.port(target.port).qkey_violations.fetch_add(1, std::memory_order_relaxed);
     return;

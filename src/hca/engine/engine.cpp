@@ -121,8 +121,7 @@ void DirectEngine::flush(Qp& qp) {
 // Requests are carried out when posted, so a queue that isn't waiting for a retry has drained.
 void DirectEngine::report_drained(Qp& qp) {
   wait_quiescent();
-  if (qp.requester.wait.load(std::memory_order_acquire) != Wait::none || !qp.sq_draining) return;
-  context_.raise(qp, AsyncEvent::sq_drained);
+  helper_.queue().finish_draining(qp);
 }
 
 void DirectEngine::qp_modified(u32 qpn, QpState from, QpState to) {

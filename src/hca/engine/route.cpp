@@ -30,7 +30,9 @@ ipc::Qp* connected_peer(Context& context, const ipc::Qp& qp) {
   u32 there = port_behind(context, qp.av);
   if (there != peer->port || !can_talk(context, qp.port, there)) return nullptr;
   if (port_behind(context, peer->av) != qp.port) return nullptr;
-  return pkeys_match(qp.pkey, peer->pkey) ? peer : nullptr;
+  if (pkeys_match(qp.pkey, peer->pkey)) return peer;
+  context.port(there).pkey_violations.fetch_add(1, std::memory_order_relaxed);
+  return nullptr;
 }
 
 }  // namespace softib::hca

@@ -5,6 +5,7 @@
 #include "hca/engine/ring.h"
 #include "hca/engine/send_work.h"
 #include "hca/engine/timers.h"
+#include "ipc/shared_lock.h"
 
 namespace softib::hca {
 
@@ -93,10 +94,35 @@ bool begin_wait(Qp& qp, const Outcome& outcome, WcStatus& status) {
   return true;
 }
 
+Outcome attempt(Context& context, const SendWork& work) {
+  return work.qp.type == ipc::QpType::ud ? carry_out_datagram(context, work) : carry_out_connected(context, work);
+}
+
+bool has_receive(Context& context, const Qp& target) {
+  if (target.srq) {
+    ipc::Srq& srq = context.srq(target.srq);
+    Ring ring(context.segment, srq.ring, srq.mask);
+    return ring.consumer() != ring.producer();
+  }
+  Ring ring(context.segment, target.rq_ring, target.rq_mask);
+  return ring.consumer() != ring.producer();
+}
+
+// A receive that is posted while the message would still be on its way through wire and HCA is no RNR. Without this,
+// a receiver that is behind by one request would cost the sender the whole RNR timer, as no hardware does at this rate.
+bool receive_comes_in_time(Context& context, const Qp& qp) {
+  constexpr u64 time_of_flight_ns = 5'000;
+  const Qp* peer = context.qp(qp.dest_qpn);
+  if (!peer) return false;
+  for (u64 end = now_ns() + time_of_flight_ns; now_ns() < end; ipc::cpu_relax())
+    if (has_receive(context, *peer)) return true;
+  return false;
+}
+
 }  // namespace
 
-// One work request. False: stop.
-bool SendQueue::step(Qp& qp) {
+// One work request. False: stop. In SQD, only a request that had begun goes on.
+bool SendQueue::step(Qp& qp, Begun begun) {
   Ring ring(context_.segment, qp.sq_ring, qp.sq_mask);
   u32 at = ring.consumer();
   if (at == ring.producer()) return false;
@@ -107,10 +133,11 @@ bool SendQueue::step(Qp& qp) {
     ring.set_consumer(ring.next(at));
     return true;
   }
-  if (state != QpState::rts) return false;
+  bool goes_on = state == QpState::rts || (state == QpState::sqd && begun == Begun::yes);
+  if (!goes_on) return false;
   SendWork work{qp, wqe};
-  Outcome outcome =
-      qp.type == ipc::QpType::ud ? carry_out_datagram(context_, work) : carry_out_connected(context_, work);
+  Outcome outcome = attempt(context_, work);
+  if (outcome.verdict == Verdict::not_ready && receive_comes_in_time(context_, qp)) outcome = attempt(context_, work);
   WcStatus status = outcome.status;
   if (outcome.verdict != Verdict::completed && begin_wait(qp, outcome, status)) {
     waits_.add(qp);
@@ -127,7 +154,7 @@ bool SendQueue::step(Qp& qp) {
 }
 
 void SendQueue::run(Qp& qp) {
-  while (qp.requester.wait.load(std::memory_order_acquire) == Wait::none && step(qp)) {
+  while (qp.requester.wait.load(std::memory_order_acquire) == Wait::none && step(qp, Begun::no)) {
   }
 }
 
@@ -147,13 +174,24 @@ void SendQueue::resume(Qp& qp) {
   auto& requester = qp.requester;
   if (requester.active.fetch_add(1, std::memory_order_acq_rel) != 0) return;
   Wait waited = requester.wait.load(std::memory_order_relaxed);
-  bool timed_out = waited == Wait::ack_timeout && qp.state.load(std::memory_order_acquire) == QpState::rts;
+  QpState state = qp.state.load(std::memory_order_acquire);
+  bool timed_out = waited == Wait::ack_timeout && (state == QpState::rts || state == QpState::sqd);
   requester.wait.store(Wait::none, std::memory_order_release);
   if (timed_out && requester.retries_left == 0)
     fail_head(qp, WcStatus::retry_exc_err);
   else if (timed_out)
     --requester.retries_left;
+  if (waited != Wait::none && state == QpState::sqd) step(qp, Begun::yes);
   run_until_idle(qp);
+  finish_draining(qp);
+}
+
+void SendQueue::finish_draining(Qp& qp) {
+  bool drained = qp.sq_draining && qp.state.load(std::memory_order_acquire) == QpState::sqd &&
+                 qp.requester.wait.load(std::memory_order_acquire) == Wait::none;
+  if (!drained) return;
+  qp.sq_draining = 0;
+  context_.raise(qp, AsyncEvent::sq_drained);  // softibd passes it on to those who asked
 }
 
 // The request at the head of the queue ends in an error, and the QP with it.

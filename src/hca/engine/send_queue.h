@@ -29,11 +29,15 @@ class SendQueue {
   // A wait is over (its time has come, or the state changed): forgets it and drives.
   void resume(ipc::Qp& qp);
 
+  // In SQD, with nothing under way: the queue counts as drained, which is reported.
+  void finish_draining(ipc::Qp& qp);
+
   // Takes back what was posted but not begun. The caller has made sure that no driver is at work.
   void discard(ipc::Qp& qp);
 
  private:
-  bool step(ipc::Qp& qp);
+  enum class Begun : u8 { no, yes };  // whether the request at the head has been tried before
+  bool step(ipc::Qp& qp, Begun begun);
   void fail_head(ipc::Qp& qp, WcStatus status);
   void run_until_idle(ipc::Qp& qp);
 
