@@ -3,8 +3,8 @@
 #
 #   run.sh [--build FOLDER] [--filter GTEST_FILTER] [--huge]
 #
-# FOLDER is a build tree (default: build/release). Each test runs in a process of its own. Returns 1 when one fails that is
-# not in provider-limits.txt, or when one of those there passes.
+# FOLDER is a build tree (default: build/release). Each test runs in a process of its own. Returns 1 when one fails that
+# is not in provider-limits.txt, or when one of those there passes.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=${SOFTIB_BUILD:-$here/../../build/release}
@@ -41,8 +41,8 @@ on() {
   local title=$1 fabric=$2
   shift 2
   printf '\n== %s, %s\n' "$fabric" "$title"
-  "$softib" run --name "$fabric" host0 -- "$tests" --isolate --expected "$here/provider-limits.txt" "${extra[@]}" "$@" ||
-    status=1
+  "$softib" run --name "$fabric" host0 -- \
+    "$tests" --isolate --expected "$here/provider-limits.txt" "${extra[@]}" "$@" || status=1
 }
 
 for layer in infiniband ethernet; do
