@@ -9,8 +9,10 @@ namespace {
 constexpr u32 all_access = hca::access_local_write | hca::access_remote_write | hca::access_remote_read |
                            hca::access_remote_atomic | hca::access_mw_bind;
 
-// How the target's memory is reached: its pages on the memory file, or by system call.
-class Transfer : public ::testing::TestWithParam<bool> {
+// How the target's memory is reached.
+enum class Way { memory_file, system_call, agent };
+
+class Transfer : public ::testing::TestWithParam<Way> {
  public:
   void SetUp() override {
     scq = world.cq();
@@ -21,9 +23,11 @@ class Transfer : public ::testing::TestWithParam<bool> {
     b = world.qp(2, QpType::rc, peer_scq, peer_rcq);
     world.connect(a, b);
     mine = world.memory(1, 1 << 20);
-    theirs = world.memory(2, 1 << 20, GetParam());
+    theirs = world.memory(2, 1 << 20, GetParam() == Way::memory_file);
     lkey = world.key(*mine, all_access);
     rkey = world.key(*theirs, all_access);
+    if (GetParam() == Way::agent) world.segment().processes[2].pid_namespace = 1;  // its pid means nothing here
+    if (GetParam() != Way::memory_file) world.engine(2).serve_peers();
     for (u64 i = 0; i < mine->size(); ++i) mine->data()[i] = static_cast<u8>(i * 7 + 1);
   }
 
@@ -83,7 +87,6 @@ TEST_P(Transfer, ReadScattersIntoTheLocalList) {
 TEST_P(Transfer, AtomicsGiveTheOldValue) {
   auto* word = reinterpret_cast<u64*>(theirs->data() + 64);
   auto* old = reinterpret_cast<u64*>(mine->data());
-  if (!GetParam()) world.engine(2).serve_peers();  // its memory can only be reached by its agent
   Send send;
   send.sges = {{mine->address(), 8, lkey}};
   send.remote_address = theirs->address() + 64;
@@ -201,8 +204,19 @@ TEST_P(Transfer, KeysAreChecked) {
   EXPECT_TRUE(world.daemon(1).saw(ipc::ObjectKind::qp, b, hca::AsyncEvent::qp_access_err));
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, Transfer, ::testing::Bool(),
-                         [](const auto& test) { return test.param ? "Shared" : "Private"; });
+std::string name_of(const ::testing::TestParamInfo<Way>& test) {
+  switch (test.param) {
+    case Way::memory_file:
+      return "MemoryFile";
+    case Way::system_call:
+      return "SystemCall";
+    case Way::agent:
+      return "Agent";
+  }
+  return "";
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, Transfer, ::testing::Values(Way::memory_file, Way::system_call, Way::agent), name_of);
 
 }  // namespace
 }  // namespace softib::test
