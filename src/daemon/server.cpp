@@ -116,7 +116,7 @@ fabric::Parsed<void> Server::start(fabric::Fabric fabric) {
   if (!listener) return tl::unexpected<fabric::Error>(listener.error());
   listener_ = std::move(*listener);
   watch(signals_.get(), Source::signal, 0, EPOLLIN);
-  watch(listener_.get(), Source::listener, 0, EPOLLIN);
+  set_listening(true);
   return {};
 }
 
@@ -183,8 +183,20 @@ void Server::make_room_for_one_refusal() {
   spdlog::error("out of file descriptors: a process is refused");
   reserve_.reset();
   Fd refused(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  bool none_left = !refused && (errno == EMFILE || errno == ENFILE);
   refused.reset();
   reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  // Not even for that: newcomers wait until somebody goes.
+  if (none_left) set_listening(false);
+}
+
+void Server::set_listening(bool on) {
+  if (listening_ == on) return;
+  listening_ = on;
+  if (on)
+    watch(listener_.get(), Source::listener, 0, EPOLLIN);
+  else
+    forget(listener_.get());
 }
 
 void Server::accept_one(Fd socket) {
@@ -250,6 +262,7 @@ bool Server::answer(const Connection& connection, const Reply& reply) {
 void Server::drop(u32 peer) {
   // Closed before Control buries the process, so that the loop hears no more of it.
   if (connections_.erase(peer)) control_->disconnect(peer);
+  set_listening(true);
 }
 
 // -- deferred work

@@ -42,6 +42,7 @@ class Server : private Watcher {
   void accept_all();
   void accept_one(Fd socket);
   void make_room_for_one_refusal();
+  void set_listening(bool on);
   void serve(u32 peer);
   // False: nothing more to read, or the peer went.
   bool serve_one(u32 peer, Connection& connection);
@@ -61,6 +62,7 @@ class Server : private Watcher {
   std::array<u8, ipc::max_message> message_;
   Clock::time_point last_tick_{};
   std::chrono::milliseconds tick_interval_{1};
+  bool listening_ = false;
   bool stopping_ = false;
 };
 

@@ -29,8 +29,8 @@ TEST_F(ControlDeath, NothingOfTheDeadIsHeld) {
   Connection c = make_qp(process);
   auto mr = call<ipc::RegMr>(process, {c.pd, 7, 4096, 4096, 4096, 4096, 8192});
   ASSERT_TRUE(mr);
-  ASSERT_EQ(::pwrite(process.memory, "x", 1, 1L << 40), 1);
-  int memory = ::dup(process.memory);
+  ASSERT_EQ(::pwrite(process.memory.get(), "x", 1, 1L << 40), 1);
+  int memory = ::dup(process.memory.get());
   EXPECT_GT(blocks_of(memory), 0U);
   u32 death_epoch = segment().header.death_epoch;
   // The survivor looked up one of its keys a moment ago and is still copying.
@@ -175,7 +175,7 @@ TEST_F(ControlDeath, MemoryFilesOfTheLivingOnly) {
   struct stat given {};
   struct stat own {};
   ASSERT_EQ(::fstat(fd.get(), &given), 0);
-  ASSERT_EQ(::fstat(b.memory, &own), 0);
+  ASSERT_EQ(::fstat(b.memory.get(), &own), 0);
   EXPECT_EQ(given.st_ino, own.st_ino);
   auto stale = call<ipc::MemoryFd>(a.peer, 0, {b.attached.slot, b.attached.generation + 1});
   ASSERT_FALSE(stale);

@@ -25,7 +25,7 @@ TestProcess ControlTest::attach(const char* host) {
   process.peer = control_->connect(::getpid());
   Fd memory(::memfd_create("test-memory", MFD_CLOEXEC));
   EXPECT_EQ(::ftruncate(memory.get(), 1L << 47), 0);
-  process.memory = ::dup(memory.get());
+  process.memory = Fd(::dup(memory.get()));
   ipc::Attach::Request request{};
   request.version = ipc::interface_version;
   request.size_of_qp = sizeof(ipc::Qp);
@@ -57,7 +57,7 @@ void ControlTest::die(TestProcess& process) {
   control_->context_closed(process.context);
   process.command.reset();
   process.async.reset();
-  ::close(process.memory);
+  process.memory.reset();
 }
 
 void ControlTest::settle() {

@@ -31,7 +31,7 @@ class FakeWatcher : public Watcher {
 struct TestProcess {
   u32 peer = 0;
   ipc::Attach::Reply attached{};
-  int memory = -1;  // the test's own view of the memory file
+  Fd memory;  // the test's own view of the memory file
   u32 context = 0;
   Fd command;
   Fd async;

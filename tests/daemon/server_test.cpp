@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -133,7 +134,7 @@ class ServerTest : public ::testing::Test {
   }
 
   static bool eventually(const std::function<bool()>& condition) {
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < 6000; ++i) {
       if (condition()) return true;
       std::this_thread::sleep_for(5ms);
     }
@@ -359,6 +360,25 @@ TEST_F(ServerTest, RunsOutOfDescriptorsAndRecovers) {
     request.is_tool = 1;
     return client && (*client)->call<ipc::Attach>(0, request).has_value();
   }));
+}
+
+// With no descriptor to refuse with, it waits until one is free.
+TEST_F(ServerTest, CannotEvenRefuse) {
+  auto p = program("host0");
+  rlimit limit{3, 64};  // less than the number of any descriptor that it could give up
+  ASSERT_EQ(::prlimit(daemon_, RLIMIT_NOFILE, &limit, nullptr), 0);
+  auto waiting = ipc::Client::connect(dir_);
+  ASSERT_TRUE(waiting);
+  std::this_thread::sleep_for(100ms);
+  auto before = cpu_time(daemon_);
+  std::this_thread::sleep_for(300ms);
+  EXPECT_LT(cpu_time(daemon_) - before, 50ms) << "it does not spin";
+  limit.rlim_cur = 64;
+  ASSERT_EQ(::prlimit(daemon_, RLIMIT_NOFILE, &limit, nullptr), 0);
+  p.reset();
+  auto request = attach_request("host0");
+  request.is_tool = 1;
+  EXPECT_TRUE((*waiting)->call<ipc::Attach>(0, request));
 }
 
 TEST_F(ServerTest, IdleCostsNothing) {

@@ -192,7 +192,9 @@ class Window final : public UserMemory {
     get(at, value);
     return value;
   }
-  void set(u64 at, const void* from, size_t length) { std::memcpy(bytes_.data() + (at - base), from, length); }
+  void set(u64 at, const void* from, size_t length) {
+    if (length) std::memcpy(bytes_.data() + (at - base), from, length);
+  }
   void reset() {
     std::fill(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(size), 0);
     next_ = 0;

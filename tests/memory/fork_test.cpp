@@ -75,6 +75,7 @@ TEST(Fork, TheChildHasItsOwnCopy) {
 TEST(Fork, HolesCopyAsZeros) {
   auto memory = make_memory();
   Region region(64 * mebibyte);
+  ::madvise(region.data(), region.size(), MADV_NOHUGEPAGE);
   region.data()[40 * mebibyte] = 'x';
   ASSERT_TRUE(memory->share(region.address(), region.size(), true));
   const pid_t child = fork_with(*memory);

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "hca/memory/process_facts.h"
 #include "hca/memory/write_hold.h"
 #include "memory/support.h"
 
@@ -82,10 +83,11 @@ class Hammer {
   std::atomic<u64> wrong_reads_{0};
 };
 
-void hammer_during_share(u64 size, bool touched, int rounds) {
+void hammer_during_share(u64 size, bool touched, int rounds, int advice = MADV_NOHUGEPAGE) {
   for (int round = 0; round < rounds; ++round) {
     auto memory = make_memory();
     Region region(size);
+    ::madvise(region.data(), region.size(), advice);
     if (touched) {
       for (u64 i = 0; i < size; i += page) region.data()[i + 1000] = 1;
     }
@@ -120,11 +122,17 @@ TEST(Writers, LoseNothingInLargeMoves) {
   hammer_during_share(128 * mebibyte, true, 4);
 }
 
+TEST(Writers, LoseNothingOnHugePages) {
+  if (!can_hold_writers()) GTEST_SKIP() << "no userfaultfd here";
+  hammer_during_share(24 * mebibyte, false, 10, MADV_HUGEPAGE);
+}
+
 TEST(Writers, UntouchedPagesStillTakeNoMemory) {
   if (!can_hold_writers()) GTEST_SKIP() << "no userfaultfd here";
   auto memory = make_memory();
   Region small(page);
   Region region(64 * mebibyte);
+  ::madvise(region.data(), region.size(), MADV_NOHUGEPAGE);
   Hammer hammer(small, 1);
   hammer.wait_for_updates();
   ASSERT_EQ(memory->share(region.address(), region.size(), true)->size(), region.size());
@@ -199,7 +207,8 @@ bool become_ordinary() {
 
 std::string share_without_userfaultfd(bool with_thread) {
   if (!become_ordinary() || !forbid_userfaultfd()) return "can't give up rights";
-  if (can_hold_writers()) return "";  // the system lets everybody have it
+  if (can_hold_writers()) return "";                    // the system lets everybody have it
+  if (!with_thread && count_threads() != 1) return "";  // the thread sanitizer has a thread of its own
   auto memory = make_memory();
   Region region(8 * page);
   fill(region.data(), region.size(), 2);

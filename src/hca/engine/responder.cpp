@@ -30,8 +30,10 @@ struct TakenReceive {
   }
 };
 
-// With the responder's lock held. The claim is recorded before the ring moves on, see segment.h.
-void record_claim(ipc::Qp::Responder& responder, u64 wr_id) {
+// With the responder's lock held. What is about to be taken is recorded before the ring moves on: first where the ring
+// will stand, then the claim (hca/rules/repair.h relies on the order).
+void record_claim(ipc::Qp::Responder& responder, u64 wr_id, u32 next) {
+  responder.consumer = next;
   responder.claimed_wr_id = wr_id;
   responder.claimed.store(1, std::memory_order_release);
 }
@@ -46,10 +48,9 @@ bool take_own(Context& context, ipc::Qp& target, TakenReceive& taken) {
   }
   taken.take(*ring.at<abi::RecvWqe>(at, target.rq_log2_size), target.max_recv_sge);
   taken.pd = target.pd;
-  record_claim(responder, taken.wr_id);
   u32 next = ring.next(at);
+  record_claim(responder, taken.wr_id, next);
   ring.set_consumer(next);
-  responder.consumer = next;
   __builtin_prefetch(ring.at<abi::RecvWqe>(next, target.rq_log2_size));
   return true;
 }
@@ -73,7 +74,7 @@ bool take_shared(Context& context, ipc::Qp& target, TakenReceive& taken) {
   if (at == producer) return false;
   taken.take(*ring.at<abi::RecvWqe>(at, receive_log2_size(srq.max_sge)), srq.max_sge);
   taken.pd = srq.pd;
-  record_claim(target.responder, taken.wr_id);
+  record_claim(target.responder, taken.wr_id, ring.next(at));
   ring.set_consumer(ring.next(at));
   check_limit(context, srq, target.srq, (producer - ring.next(at)) & srq.mask);
   return true;

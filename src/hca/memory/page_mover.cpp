@@ -3,15 +3,9 @@
 #include "hca/memory/file_window.h"
 #include "hca/memory/raw.h"
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
-
 namespace softib::hca {
 
 namespace {
-
-constexpr u64 worth_populating = u64{64} << 10;
 
 // pwrite() past RLIMIT_FSIZE raises SIGXFSZ; the limit counts for memory files as well.
 bool may_write_to_file() {
@@ -69,9 +63,7 @@ bool PageMover::copy_and_replace(AddressRange range, int protection) {
   touched_.look(range);
   if (!copy(range)) return false;
   void* place = raw::map(range.begin, range.size(), protection, MAP_SHARED | MAP_FIXED, file_.fd(), range.begin);
-  if (place == MAP_FAILED) return false;
-  populate(range);
-  return true;
+  return place != MAP_FAILED;
 }
 
 bool PageMover::copy(AddressRange range) {
@@ -86,16 +78,6 @@ bool PageMover::copy(AddressRange range) {
       if (!window) return false;
       window.fill(run);
     }
-    range.begin = run.end;
-  }
-}
-
-// Registered memory is there: as on hardware, the first touch after registration costs no page fault.
-void PageMover::populate(AddressRange range) {
-  for (;;) {
-    const AddressRange run = touched_.next_touched(range);
-    if (run.empty()) return;
-    if (run.size() >= worth_populating) raw::advise(run.begin, run.size(), MADV_POPULATE_READ);
     range.begin = run.end;
   }
 }

@@ -24,7 +24,6 @@ class PageMover {
   bool step(AddressRange range, int protection, WriteHold* hold, bool alone);
   bool copy_and_replace(AddressRange range, int protection);
   bool copy(AddressRange range);
-  void populate(AddressRange range);
 
   const MemoryFile& file_;
   PageMap touched_;
