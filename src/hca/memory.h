@@ -53,10 +53,10 @@ class ProcessMemory {
   virtual std::optional<void*> on_mremap(void* old_address, size_t old_size, size_t new_size, int flags,
                                          void* new_address) = 0;
 
-  // Whether the page at `address` is on the memory file, as far as noted. For realloc(), which must then copy to a new
-  // block instead: glibc grows large blocks by an mremap of its own, and a mapping of the file that grows would show
-  // the pages that belong to the next addresses.
-  [[nodiscard]] virtual bool holds(const void* address) const = 0;
+  // Whether a page of [address, address + length) is on the memory file, as far as noted. For realloc(), which must
+  // then copy to a new block instead: glibc grows large blocks by an mremap of its own, and a mapping of the file that
+  // grows would show the pages that belong to the next addresses.
+  [[nodiscard]] virtual bool holds(const void* address, u64 length) const = 0;
 
   // Around fork(). The child gets private copies of all shared pages, as they were at the fork, before either side
   // runs on; pages under MADV_DONTFORK are left out of the child as the program asked.

@@ -307,6 +307,7 @@ struct alignas(cache_line) Qp {
     u32 rnr_left;
     u32 messages_reserved;
     u64 deadline;            // CLOCK_MONOTONIC ns of the next try
+    u64 rnr_since;           // CLOCK_MONOTONIC ns of the first RNR NAK of the request at the head; 0: none
     std::atomic<u64> bytes;  // payload sent, and packets it took
     std::atomic<u64> packets;
     std::atomic<u64> messages;

@@ -1,8 +1,12 @@
 // Wrappers of calls that change mappings: the rxe rings are mapped on a command file, and registered pages that lie on
 // the memory file must follow what the program does to them (hca/memory.h).
+#include <malloc.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
 
 #include "shim/files.h"
 #include "shim/libc.h"
@@ -83,6 +87,20 @@ int madvise(void* address, size_t length, int advice) {
     if (auto done = memory->on_madvise(address, length, advice)) return *done;
   }
   return libc::madvise(address, length, advice);
+}
+
+// The C library's own would grow a large block by an mremap that nobody sees (hca/memory.h, holds). reallocarray()
+// comes here too.
+void* realloc(void* block, size_t size) {
+  hca::ProcessMemory* memory = shared_memory();
+  if (!memory || !block || size == 0) return libc::realloc(block, size);
+  const size_t room = ::malloc_usable_size(block);
+  if (!memory->holds(block, room)) return libc::realloc(block, size);
+  void* copy = ::malloc(size);
+  if (!copy) return nullptr;
+  std::memcpy(copy, block, std::min(size, room));
+  ::free(block);
+  return copy;
 }
 
 }  // namespace on

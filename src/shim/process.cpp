@@ -2,8 +2,10 @@
 // where no wrapper is reached, and run the handlers all the same. system(), popen() and posix_spawn() share the memory
 // until exec and need nothing. _Fork() and a raw clone() run no handlers: see owns_memory() for what keeps those apart.
 //
-// The handlers are registered late (on first use), so the preparing one runs before those of allocators that were there
-// earlier and the child's one after them: both may allocate memory.
+// Handlers run in the child in the order in which they were registered, and write to memory. So those that give the
+// child its own copies of shared pages are registered when the library is loaded, before any of the program's own.
+// Allocators that were there earlier have locked their heaps by then: these handlers allocate nothing and take no part
+// in the table. Those of the table are registered on first use and may allocate.
 #include "shim/process.h"
 
 #include <fcntl.h>
@@ -26,16 +28,26 @@ constinit std::atomic<pid_t> owner{0};
 
 pid_t this_process() { return static_cast<pid_t>(::syscall(SYS_getpid)); }
 
-// The table is locked last and unlocked first: the memory's part may open and close descriptors.
-void before_fork() {
+void memory_before_fork() {
   if (auto* session = hca::Session::current()) session->memory().before_fork();
-  fd_table().lock();
 }
 
-void after_fork_in_parent() {
-  fd_table().unlock();
+void memory_after_fork_in_parent() {
   if (auto* session = hca::Session::current()) session->memory().after_fork_in_parent();
 }
+
+void memory_after_fork_in_child() {
+  owner.store(this_process(), std::memory_order_relaxed);
+  if (auto* session = hca::Session::current()) session->memory().after_fork_in_child();
+}
+
+[[gnu::constructor]] void watch_memory() {
+  ::pthread_atfork(memory_before_fork, memory_after_fork_in_parent, memory_after_fork_in_child);
+}
+
+void before_fork() { fd_table().lock(); }
+
+void after_fork_in_parent() { fd_table().unlock(); }
 
 // The child has copies of the program's descriptors, and they work; what this process knew of the contexts behind them
 // is the parent's, and is left where it lies: its locks may have been held. A command file is imported anew when the
@@ -53,12 +65,8 @@ void inherit_descriptors() {
 }
 
 void after_fork_in_child() {
-  owner.store(this_process(), std::memory_order_relaxed);
   fd_table().unlock();
-  if (auto* session = hca::Session::current()) {
-    session->memory().after_fork_in_child();
-    hca::Session::after_fork_in_child();
-  }
+  hca::Session::after_fork_in_child();
   inherit_descriptors();
 }
 

@@ -18,7 +18,7 @@ import sys
 import time
 
 import cases
-from softib_fabric import Fabric, FabricError, default_softib, end_in_order, free_port, wait_listening
+from softib_fabric import Fabric, FabricError, default_softib, end_in_order, free_port, own_group, wait_listening
 
 BAD_WORDS = re.compile(r"(?i)couldn't|failed|failure|completion with error|invalid data|unable to|segmentation|softib:")
 HARMLESS = re.compile(r"(?i)failed to (get|read) .*(cpu|mhz)|conflicting cpu frequency")
@@ -139,7 +139,7 @@ def run_asyncwatch(fabric, _):
     """It prints its descriptor and waits for events; a terminal makes it print at once."""
     master, slave = pty.openpty()
     process = subprocess.Popen(fabric.command("run", "host0", "--", "ibv_asyncwatch", "-d", "mlx5_0"), stdout=slave,
-                               stderr=slave, env=fabric.environment, cwd=fabric.folder, start_new_session=True)
+                               stderr=slave, env=fabric.environment, cwd=fabric.folder, **own_group())
     os.close(slave)
     try:
         output = b""

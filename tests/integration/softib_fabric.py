@@ -18,6 +18,15 @@ def default_softib():
     return os.environ.get("SOFTIB", str(ROOT / "build" / "release" / "bin" / "softib"))
 
 
+def own_group():
+    """Arguments of Popen for a program that os.killpg ends with all it started.
+
+    Not a session of its own where that can be had: Linux schedules sessions as groups (autogroup), and 6.18 lets groups
+    of threads that sleep and wake all the time starve the others for seconds.
+    """
+    return {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
+
+
 def free_port():
     """A TCP port that nothing listens on now."""
     with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
@@ -53,13 +62,13 @@ def wait_listening(process, port, seconds=20):
 
 
 class Program:
-    """A program in its own session, with its output in a file, so that a full pipe never stops it."""
+    """A program in its own process group, with its output in a file, so that a full pipe never stops it."""
 
     def __init__(self, argv, environment, cwd):
         self.argv = argv
         self.log = tempfile.TemporaryFile(mode="w+", errors="replace")
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT,
-                                        env=environment, cwd=cwd, start_new_session=True)
+                                        env=environment, cwd=cwd, **own_group())
 
     def poll(self):
         return self.process.poll()

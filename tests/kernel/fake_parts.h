@@ -79,7 +79,7 @@ class FakeProcessMemory final : public hca::ProcessMemory {
   void before_fork() override {}
   void after_fork_in_parent() override {}
   void after_fork_in_child() override {}
-  bool holds(const void*) const override { return false; }
+  bool holds(const void*, u64) const override { return false; }
   Usage usage() const override { return {}; }
   Result<void> charge(u64 address, u64 length) override {
     if (length > memlock_limit) return fail(ENOMEM);

@@ -221,6 +221,26 @@ TEST(Fork, AFailedForkIsOver) {
   EXPECT_EQ(exit_status(child), 0);
 }
 
+// The session came to be, in another thread, after this one's fork had begun.
+TEST(Fork, AnEndWithoutABeginningIsHarmless) {
+  auto memory = make_memory();
+  Region region(4 * page);
+  fill(region.data(), region.size(), 14);
+  memory->after_fork_in_parent();
+  ASSERT_TRUE(memory->share(region.address(), region.size(), true));
+  pid_t child = ::fork();
+  if (child == 0) {
+    memory->after_fork_in_child();
+    std::memset(region.data(), 'c', region.size());
+    ::_exit(0);
+  }
+  EXPECT_EQ(exit_status(child), 0);
+  EXPECT_EQ(first_difference(region.data(), region.size(), 14), -1);
+  child = fork_with(*memory);
+  if (child == 0) ::_exit(first_difference(region.data(), region.size(), 14) == -1 ? 0 : 1);
+  EXPECT_EQ(exit_status(child), 0);
+}
+
 TEST(Fork, WorksWithoutFreeDescriptors) {
   EXPECT_EQ(in_child([]() -> std::string {
               auto memory = make_memory();

@@ -372,7 +372,7 @@ TEST_F(Mremap, BadRequestsAreRefused) {
 
 // realloc() as the preload library does it: a block on the file is copied, never grown by glibc's own mremap.
 void* realloc_with(ProcessMemory& memory, void* block, size_t size) {
-  if (!memory.holds(block)) return std::realloc(block, size);
+  if (!memory.holds(block, ::malloc_usable_size(block))) return std::realloc(block, size);
   void* copy = std::malloc(size);
   std::memcpy(copy, block, std::min(size, ::malloc_usable_size(block)));
   std::free(block);
@@ -389,7 +389,7 @@ TEST_F(Mremap, ReallocKeepsBlocksApart) {
     fill(blocks.back(), size, i);
     ASSERT_TRUE(memory_->share(address_of(blocks.back()), size, true));
     memory_->unshare(address_of(blocks.back()), size);
-    ASSERT_TRUE(memory_->holds(blocks.back()));
+    ASSERT_TRUE(memory_->holds(blocks.back(), 1));
   }
   for (u64 i = 0; i < 8; i += 2) {
     blocks[i] = static_cast<char*>(realloc_with(*memory_, blocks[i], 3 * size));

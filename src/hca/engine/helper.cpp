@@ -116,8 +116,9 @@ u64 Helper::serve_waits() {
   for (u32 qpn : waiting) {
     ipc::Qp* qp = context_.qp(qpn);
     if (!qp || qp->requester.wait.load(std::memory_order_acquire) == Wait::none) {
+      // A driver sets the wait before it calls add(): looked at again under the lock, none is forgotten.
       std::lock_guard guard(mutex_);
-      waiting_.erase(qpn);
+      if (!qp || qp->requester.wait.load(std::memory_order_acquire) == Wait::none) waiting_.erase(qpn);
       continue;
     }
     bool failed = qp->state.load(std::memory_order_acquire) == QpState::err;

@@ -72,6 +72,14 @@ void complete(Context& context, Qp& qp, const abi::SendWqe& wqe, WcStatus status
 void fill_retries(Qp& qp) {
   qp.requester.retries_left = qp.retry_count;
   qp.requester.rnr_left = qp.rnr_retry;
+  qp.requester.rnr_since = 0;
+}
+
+u64 rnr_pause(Qp& qp, u8 timer, u64 now) {
+  if (qp.rnr_retry != rnr_retry_for_ever) return rnr_timer_ns(timer);
+  auto& since = qp.requester.rnr_since;
+  if (since == 0) since = now;
+  return patient_rnr_ns(timer, now - since);
 }
 
 // A wait begins; gives false when its retries are used up, with the status in `status`.
@@ -88,8 +96,9 @@ bool begin_wait(Qp& qp, const Outcome& outcome, WcStatus& status) {
     }
     --left;
   }
-  u64 pause = rnr ? rnr_timer_ns(outcome.rnr_timer) : ack_timeout_ns(qp.timeout);
-  requester.deadline = pause == never ? never : now_ns() + pause;
+  u64 now = now_ns();
+  u64 pause = rnr ? rnr_pause(qp, outcome.rnr_timer, now) : ack_timeout_ns(qp.timeout);
+  requester.deadline = pause == never ? never : now + pause;
   requester.wait.store(rnr ? Wait::rnr : Wait::ack_timeout, std::memory_order_release);
   return true;
 }

@@ -1,5 +1,7 @@
 #include "hca/memory/fork_copy.h"
 
+#include <pthread.h>
+
 #include <cstdlib>
 #include <ctime>
 #include <new>
@@ -63,6 +65,8 @@ void make_all_private(const MemoryFile& file) {
   if (!known) give_up();
 }
 
+u64 this_thread() { return static_cast<u64>(::pthread_self()); }
+
 void close_end(int& fd) {
   if (fd >= 0) raw::close(fd);
   fd = -1;
@@ -72,24 +76,30 @@ void close_end(int& fd) {
 
 void ForkRound::begin(bool with_copy) {
   one_at_a_time_.lock();
+  owner_ = this_thread();
   with_copy_ = with_copy;
   if (!with_copy_) return;
   block_signals();
   open_line();
 }
 
+// Another thread may have made the session while this one forked: then there was no begin().
 void ForkRound::end_in_parent() {
+  if (owner_ != this_thread()) return;
   if (with_copy_) {
     close_end(pipe_[1]);
     wait_for_child();
     close_line();
     restore_signals();
   }
+  owner_ = 0;
   one_at_a_time_.unlock();
 }
 
 void ForkRound::end_in_child(MemoryFile& file) {
-  if (with_copy_) {
+  if (owner_ != this_thread()) {
+    make_all_private(file);
+  } else if (with_copy_) {
     make_all_private(file);
     tell_parent();
     close_line();

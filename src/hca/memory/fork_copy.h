@@ -27,6 +27,7 @@ class ForkRound {
   void restore_signals();
 
   std::mutex one_at_a_time_;
+  std::atomic<u64> owner_{0};  // the thread that forks, by its control block, which is the same in the child
   bool with_copy_ = false;
   int pipe_[2] = {-1, -1};              // the child holds the writing end until it has copied
   std::atomic<u32>* copied_ = nullptr;  // a shared page instead, where there are no descriptors left for a pipe

@@ -13,8 +13,8 @@ namespace softib::hca {
 
 namespace {
 
-constexpr u64 least_run = u64{16} << 20;
-constexpr u64 slow_call = 50;        // milliseconds; the most that 256 MiB take when nothing has to be waited for
+constexpr u64 piece_size = u64{16} << 20;  // and the least that is worth it
+constexpr u64 slow_call = 8;  // milliseconds for a piece, which takes one or two when nothing has to be waited for
 constexpr u64 pause_after = 10'000;  // milliseconds
 
 u64 now() {
@@ -45,7 +45,7 @@ AddressRange whole_blocks(AddressRange range) {
 }  // namespace
 
 bool HugePages::worthwhile(AddressRange range) const {
-  return supported_ && range.size() >= least_run && now() >= not_before_ && count_running() <= ::get_nprocs();
+  return supported_ && range.size() >= piece_size && now() >= not_before_ && count_running() <= ::get_nprocs();
 }
 
 void HugePages::prepare(const MemoryFile& file, AddressRange range, PageMap& touched) {
@@ -67,13 +67,17 @@ void HugePages::prepare(const MemoryFile& file, AddressRange range, PageMap& tou
   collapse(window, run);
 }
 
+// In pieces: free memory in small fragments, to be brought together first, shows in the first one already.
 void HugePages::collapse(FileWindow& window, AddressRange run) {
-  if (run.size() < least_run || !supported_ || now() < not_before_) return;
-  // An empty block of a file can't be made huge; one with a page in it can.
-  for (u64 block = run.begin; block < run.end; block += huge_page_size) window.fill({block, block + page_size});
-  const u64 start = now();
-  if (window.make_huge(run) == EINVAL) supported_ = false;
-  if (now() - start > slow_call) not_before_ = now() + pause_after;
+  if (run.size() < piece_size) return;
+  for (u64 at = run.begin; at < run.end && supported_ && now() >= not_before_; at += piece_size) {
+    const AddressRange piece{at, std::min(run.end, at + piece_size)};
+    // An empty block of a file can't be made huge; one with a page in it can.
+    for (u64 block = piece.begin; block < piece.end; block += huge_page_size) window.fill({block, block + page_size});
+    const u64 start = now();
+    if (window.make_huge(piece) == EINVAL) supported_ = false;
+    if (now() - start > slow_call) not_before_ = now() + pause_after;
+  }
 }
 
 }  // namespace softib::hca

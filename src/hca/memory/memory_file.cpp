@@ -75,4 +75,8 @@ u64 MemoryFile::allocated_bytes() const {
   return status_of(fd(), status) ? static_cast<u64>(status.st_blocks) * 512 : 0;
 }
 
+void MemoryFile::close() {
+  if (const int fd = fd_.release(); fd >= 0) raw::close(fd);
+}
+
 }  // namespace softib::hca

@@ -34,7 +34,8 @@ class MemoryFile {
 
   [[nodiscard]] u64 allocated_bytes() const;
 
-  void close() { fd_.reset(); }
+  // By a plain system call: a forked child calls it while the table of descriptors is locked.
+  void close();
 
  private:
   Fd fd_;

@@ -29,10 +29,11 @@ ProcessMemory::Usage FileMemory::usage() const {
   return {book_.home_bytes(), book_.pinned_home_bytes(), file_.allocated_bytes(), book_.runs()};
 }
 
-bool FileMemory::holds(const void* address) const {
+bool FileMemory::holds(const void* address, u64 length) const {
   if (!used_.load(std::memory_order_acquire)) return false;
+  const u64 begin = reinterpret_cast<u64>(address);
   std::lock_guard guard(mutex_);
-  return book_.at(reinterpret_cast<u64>(address)).state.place == Place::home;
+  return book_.any({begin, begin + length}, Place::home);
 }
 
 void FileMemory::before_fork() { fork_.begin(used_.load(std::memory_order_acquire)); }

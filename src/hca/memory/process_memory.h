@@ -30,7 +30,7 @@ class FileMemory final : public ProcessMemory {
   void after_unmap(u64 address, u64 length) override;
   std::optional<void*> on_mremap(void* old_address, size_t old_size, size_t new_size, int flags,
                                  void* new_address) override;
-  [[nodiscard]] bool holds(const void* address) const override;
+  [[nodiscard]] bool holds(const void* address, u64 length) const override;
   void before_fork() override;
   void after_fork_in_parent() override;
   void after_fork_in_child() override;
