@@ -198,6 +198,7 @@ struct alignas(cache_line) Cq {
   u32 moderation_count;
   std::atomic<u32> events_reported;  // completion events that were read
   std::atomic<u32> async_events_reported;
+  std::atomic<u32> firing;  // process slot that disarmed it and has yet to write the event, 0 = none
 };
 
 struct alignas(cache_line) Srq {

@@ -215,6 +215,30 @@ TEST_F(RepairTest, ArmedQueueFires) {
   EXPECT_EQ(cq().arm, ipc::Arm::none);
 }
 
+TEST_F(RepairTest, AnEventThatTheDeadOwedIsSent) {
+  cq().firing = dead;  // disarmed, the lock let go, the event not written
+  ASSERT_TRUE(repair_after_death(segment_, dead, *this));
+  EXPECT_EQ(completion_events_, std::vector<u32>{1});
+  EXPECT_EQ(cq().firing, 0U);
+  completion_events_.clear();
+  cq().firing = alive;
+  ASSERT_TRUE(repair_after_death(segment_, dead, *this));
+  EXPECT_TRUE(completion_events_.empty());
+  EXPECT_EQ(cq().firing, alive);
+}
+
+TEST_F(RepairTest, ACompletionThatTheDeadAddedFires) {
+  for (bool added : {false, true}) {
+    cq().arm = ipc::Arm::next;
+    cq().lock.holder = dead;
+    if (added) Ring(segment_, cq().ring, cq().mask).set_producer(1);
+    ASSERT_TRUE(repair_after_death(segment_, dead, *this));
+    EXPECT_EQ(completion_events_.size(), added ? 1U : 0U);
+    EXPECT_EQ(cq().arm, added ? ipc::Arm::none : ipc::Arm::next);
+    EXPECT_EQ(cq().lock.holder, 0U);
+  }
+}
+
 TEST_F(RepairTest, FullQueueOverruns) {
   Ring ring = cq_ring();
   for (u32 i = 0; i < 7; ++i) ring.set_producer(ring.next(ring.producer()));

@@ -20,12 +20,14 @@ struct Firing {
   ipc::CompletionRecord record{};
 };
 
-// With the CQ's lock held.
-void fire_if_armed(ipc::Cq& cq, u32 cq_index, bool wakes_solicited, Firing& firing) {
+// With the CQ's lock held. The event is written later, without it; until then `firing` says who owes it, for
+// repair_after_death().
+void fire_if_armed(ipc::Cq& cq, u32 cq_index, u32 slot, bool wakes_solicited, Firing& firing) {
   ipc::Arm arm = cq.arm.load(std::memory_order_relaxed);
   if (arm == ipc::Arm::none) return;
   if (arm == ipc::Arm::solicited && !wakes_solicited) return;
-  cq.arm.store(ipc::Arm::none, std::memory_order_relaxed);
+  if (cq.channel) cq.firing.store(slot, std::memory_order_release);
+  cq.arm.store(ipc::Arm::none, std::memory_order_release);
   if (!cq.channel) return;
   firing = {true,
             cq.channel,
@@ -55,6 +57,12 @@ Pushed push_locked(Context& context, ipc::Cq& cq, const ib_uverbs_wc& wc, ClaimM
   return Pushed::done;
 }
 
+void notify(Context& context, ipc::Cq& cq, const Firing& firing) {
+  context.channels.notify(firing.channel, firing.channel_generation, firing.record);
+  u32 mine = context.slot;  // another's mark stays: its event is still to come
+  cq.firing.compare_exchange_strong(mine, 0, std::memory_order_release, std::memory_order_relaxed);
+}
+
 // Every QP that uses the CQ is lost: its completions can't be told any more.
 void fail_users(Context& context, u32 cq_index) {
   u32 limit = std::min(context.segment.header.qp_limit.load(std::memory_order_acquire), ipc::max_qps);
@@ -80,9 +88,9 @@ void push_completion(Context& context, u32 cq_index, const ib_uverbs_wc& wc, Sol
     pushed = push_locked(context, cq, wc, mark);
     // A completion in error counts as solicited (ibv_req_notify_cq(3)).
     bool wakes = solicit == Solicit::yes || wc.status != static_cast<u32>(WcStatus::success);
-    if (pushed == Pushed::done) fire_if_armed(cq, cq_index, wakes, firing);
+    if (pushed == Pushed::done) fire_if_armed(cq, cq_index, context.slot, wakes, firing);
   }
-  if (firing.due) context.channels.notify(firing.channel, firing.channel_generation, firing.record);
+  if (firing.due) notify(context, cq, firing);
   if (pushed != Pushed::overrun) return;
   context.events.add(ipc::ObjectKind::cq, cq_index, cq.generation.load(std::memory_order_relaxed), AsyncEvent::cq_err);
   fail_users(context, cq_index);

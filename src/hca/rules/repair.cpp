@@ -125,10 +125,25 @@ class Repair {
     u32 limit = bounded(segment_.header.cq_limit, ipc::max_cqs);
     for (u32 index = 1; index < limit; ++index) {
       ipc::Cq& cq = segment_.cqs[index];
-      if (!held_by(cq.lock, slot_)) continue;
-      if (is_usable(cq)) cq.producer = Ring(segment_, cq.ring, cq.mask).producer();
-      ipc::unlock(cq.lock);
+      const bool fires = owes_event(cq);
+      if (fires) cq.firing.store(0, std::memory_order_relaxed);
+      if (held_by(cq.lock, slot_)) {
+        if (is_usable(cq)) cq.producer = Ring(segment_, cq.ring, cq.mask).producer();
+        if (fires) cq.arm.store(ipc::Arm::none, std::memory_order_relaxed);
+        ipc::unlock(cq.lock);
+      }
+      if (fires) sink_.completion_event(index);
     }
+  }
+
+  // It had disarmed the CQ and not yet written the event, or added a completion and not yet looked whether the CQ is
+  // armed. An event too many does no harm; one too few lets its program sleep for ever.
+  bool owes_event(const ipc::Cq& cq) {
+    if (cq.firing.load(std::memory_order_acquire) == slot_) return true;
+    if (!held_by(cq.lock, slot_) || cq.arm.load(std::memory_order_relaxed) == ipc::Arm::none) return false;
+    if (!is_usable(cq)) return false;
+    Ring ring(segment_, cq.ring, cq.mask);
+    return ring.consumer() != ring.producer();
   }
 
   void release_mailboxes() {

@@ -18,6 +18,9 @@
 // So with claimed == 1 the WQE was taken if the ring's consumer_index has reached responder.consumer (or an SRQ's lock
 // was let go since), and with claimed == 2 its completion is out if the CQ's lock is no longer held or the ring's
 // producer_index has left claimed_cqe.
+//
+// Within cq.lock, after the producer_index: firing = own slot; arm = none. After its release: write the event;
+// firing = 0. So an event that is owed shows as `firing`, or as an armed CQ with completions under the dead one's lock.
 #pragma once
 
 #include "ipc/segment.h"
@@ -30,7 +33,7 @@ inline constexpr u32 daemon_lock_holder = 0xffff'ffff;
 class RepairSink {
  public:
   virtual ~RepairSink() = default;
-  virtual void completion_event(u32 cq) = 0;  // the CQ was armed for what was added
+  virtual void completion_event(u32 cq) = 0;  // the CQ was armed for what was added, by the dead or here
   virtual void cq_overrun(u32 cq) = 0;        // there was no room for it
 };
 
