@@ -129,6 +129,7 @@ TEST_F(Queue, LostConditions) {
     EXPECT_EQ(done[0].status, status(WcStatus::retry_exc_err)) << c.what;
     world.segment().ports[2].state = ipc::PortState::active;
     std::tie(world.record(a).pkey, world.record(b).pkey) = restore;
+    world.record(a).state = QpState::reset;
     world.engine(1).qp_modified(a, QpState::err, QpState::reset);
     world.connect(a, b);
     world.record(a).requester.next_psn = world.record(b).responder.expected_psn = 0;
@@ -360,6 +361,7 @@ TEST_F(Queue, HostileRingsHurtNobody) {
   auto* wqe = hca::Ring(world.segment(), world.record(b).rq_ring, world.record(b).rq_mask)
                   .at<abi::RecvWqe>(world.record(b).responder.consumer, rq_log2);
   wqe->dma.num_sge = 0xffff'ffff;
+  world.record(a).state = QpState::reset;
   world.engine(1).qp_modified(a, QpState::err, QpState::reset);
   world.connect(a, b);
   post(world, a, message());

@@ -23,6 +23,11 @@ TEST(Threads, DatagramsFromBothSidesIntoOneQueueAreAllThere) {
     qps.push_back(world.qp(slot, QpType::ud, world.cq(1024), world.cq()));
     ahs.push_back(world.ah(slot, 2));
   }
+  // Receives come in while datagrams do; each receive is used at most once.
+  constexpr u64 most_outstanding = rq_slots - 8;
+  u64 posted = 0, completed = 0;
+  auto refill = [&] { post_receive(world, target, posted++, {{memory2->address() + 1024, 1024, key2}}); };
+  while (posted < most_outstanding) refill();
   std::atomic<int> left{senders};
   std::vector<std::thread> threads;
   for (int i = 0; i < senders; ++i)
@@ -39,13 +44,9 @@ TEST(Threads, DatagramsFromBothSidesIntoOneQueueAreAllThere) {
       }
       left.fetch_sub(1);
     });
-  // Receives come in while datagrams do; each receive is used at most once.
-  constexpr u64 most_outstanding = rq_slots - 8;
-  u64 posted = 0, completed = 0;
   std::vector<int> seen(senders * rounds + rq_slots);
   while (left.load() > 0) {
-    if (posted - completed < most_outstanding && posted < seen.size())
-      post_receive(world, target, posted++, {{memory2->address() + 1024, 1024, key2}});
+    if (posted - completed < most_outstanding && posted < seen.size()) refill();
     for (auto& wc : world.poll(rcq)) ++seen.at(wc.wr_id), ++completed;
   }
   for (auto& t : threads) t.join();

@@ -34,17 +34,14 @@ class Cursor {
 bool add_sges(Context& context, Buffers& buffers, const rxe_sge* sges, u32 count, u32 pd, LocalUse use, u64 wanted) {
   for (u32 i = 0; i < count && buffers.total < wanted; ++i) {
     if (sges[i].length == 0) continue;
-    auto ref = check_lkey(context, sges[i].lkey, pd, sges[i].addr, sges[i].length, use);
-    if (!ref) return false;
-    buffers.add(*ref);
+    if (!check_lkey(context, sges[i].lkey, pd, sges[i].addr, sges[i].length, use, buffers.next())) return false;
+    buffers.added();
   }
   return true;
 }
 
-Result<void> transfer(Context& context, const Buffers& to, u64 skip, const Buffers& from, u64 length) {
+Result<void> transfer_pieces(Context& context, const Buffers& to, u64 skip, const Buffers& from, u64 length) {
   if (length == 0) return {};
-  if (to.count == 1 && from.count == 1 && skip == 0) [[likely]]
-    return context.memory.move(to.pieces[0].part(0, length), from.pieces[0].part(0, length));
   Cursor target(to, skip);
   Cursor source(from, 0);
   while (length > 0 && !target.at_end() && !source.at_end()) {

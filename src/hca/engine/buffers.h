@@ -1,7 +1,10 @@
 // Scatter/gather lists whose keys have been checked.
 #pragma once
 
+#include <algorithm>
+
 #include "abi/rxe.h"
+#include "hca/engine/copy.h"
 #include "hca/engine/keys.h"
 #include "hca/engine/verbs.h"
 
@@ -14,10 +17,11 @@ struct Buffers {
   u64 total = 0;
   MemoryRef pieces[max_pieces];
 
-  void add(const MemoryRef& piece) {
-    if (piece.length == 0 || count == max_pieces) return;
-    pieces[count++] = piece;
-    total += piece.length;
+  // Where the next piece is to be written; added() then counts it.
+  MemoryRef& next() { return pieces[std::min(count, max_pieces - 1)]; }
+  void added() {
+    if (count == max_pieces || pieces[count].length == 0) return;
+    total += pieces[count++].length;
   }
 };
 
@@ -25,7 +29,20 @@ struct Buffers {
 // has its surplus keys unchecked, as an HCA never reads that far). False: a bad key.
 bool add_sges(Context& context, Buffers& buffers, const rxe_sge* sges, u32 count, u32 pd, LocalUse use, u64 wanted);
 
+Result<void> transfer_pieces(Context& context, const Buffers& to, u64 skip, const Buffers& from, u64 length);
+
 // Moves `length` bytes from one list to the other, starting `skip` bytes into `to`; both are long enough.
-Result<void> transfer(Context& context, const Buffers& to, u64 skip, const Buffers& from, u64 length);
+[[gnu::always_inline]] inline Result<void> transfer(Context& context, const Buffers& to, u64 skip, const Buffers& from,
+                                                    u64 length) {
+  if (to.count == 1 && from.count == 1 && skip == 0) [[likely]] {
+    u8* target = context.memory.plain(to.pieces[0]);
+    const u8* source = context.memory.plain(from.pieces[0]);
+    if (target && source) [[likely]] {
+      copy_message(target, source, length);
+      return {};
+    }
+  }
+  return transfer_pieces(context, to, skip, from, length);
+}
 
 }  // namespace softib::hca

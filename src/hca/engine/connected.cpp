@@ -95,10 +95,10 @@ Outcome write(Context& context, const SendWork& work, Qp& peer, const Buffers& l
   bool with_imm = work.opcode() == WrOpcode::rdma_write_with_imm;
   if (local.total > 0) {
     const auto& rdma = work.wqe.wr.wr.rdma;
-    auto remote = check_rkey(context, rdma.rkey, peer, rdma.remote_addr, local.total, access_remote_write);
-    if (!remote) return refuse(context, work.qp, peer, WcStatus::rem_access_err);
     Buffers target;
-    target.add(*remote);
+    if (!check_rkey(context, rdma.rkey, peer, rdma.remote_addr, local.total, access_remote_write, target.next()))
+      return refuse(context, work.qp, peer, WcStatus::rem_access_err);
+    target.added();
     if (auto moved = transfer(context, target, 0, local, local.total); !moved)
       return memory_failed(context, work.qp, peer, moved.error());
   }
@@ -110,10 +110,10 @@ Outcome read(Context& context, const SendWork& work, Qp& peer, const Buffers& lo
   if (!(peer.access & access_remote_read)) return refuse(context, work.qp, peer, WcStatus::rem_inv_req_err);
   if (local.total == 0) return Outcome::success();
   const auto& rdma = work.wqe.wr.wr.rdma;
-  auto remote = check_rkey(context, rdma.rkey, peer, rdma.remote_addr, local.total, access_remote_read);
-  if (!remote) return refuse(context, work.qp, peer, WcStatus::rem_access_err);
   Buffers source;
-  source.add(*remote);
+  if (!check_rkey(context, rdma.rkey, peer, rdma.remote_addr, local.total, access_remote_read, source.next()))
+    return refuse(context, work.qp, peer, WcStatus::rem_access_err);
+  source.added();
   if (auto moved = transfer(context, local, 0, source, local.total); !moved)
     return memory_failed(context, work.qp, peer, moved.error());
   return Outcome::success(local.total);
@@ -126,15 +126,17 @@ Outcome atomic(Context& context, const SendWork& work, Qp& peer, const Buffers& 
   if ((request.remote_addr & (size - 1)) || peer.max_dest_rd_atomic == 0)
     return refuse(context, work.qp, peer, WcStatus::rem_inv_req_err);
   if (!(peer.access & access_remote_atomic)) return refuse(context, work.qp, peer, WcStatus::rem_inv_req_err);
-  auto remote = check_rkey(context, request.rkey, peer, request.remote_addr, size, access_remote_atomic);
-  if (!remote) return refuse(context, work.qp, peer, WcStatus::rem_access_err);
+  MemoryRef remote;
+  if (!check_rkey(context, request.rkey, peer, request.remote_addr, size, access_remote_atomic, remote))
+    return refuse(context, work.qp, peer, WcStatus::rem_access_err);
   auto old = work.opcode() == WrOpcode::fetch_add
-                 ? context.memory.fetch_add(*remote, request.compare_add)
-                 : context.memory.compare_swap(*remote, request.compare_add, request.swap);
+                 ? context.memory.fetch_add(remote, request.compare_add)
+                 : context.memory.compare_swap(remote, request.compare_add, request.swap);
   if (!old) return memory_failed(context, work.qp, peer, old.error());
   u64 value = *old;
   Buffers answer;
-  answer.add(MemoryRef::own(context.slot, &value, size));
+  answer.next().refer_to_own(context.slot, &value, size);
+  answer.added();
   if (!transfer(context, local, 0, answer, size)) return Outcome::failure(WcStatus::loc_prot_err);
   return Outcome::success(size);
 }
@@ -150,7 +152,8 @@ Outcome flush(Context& context, const SendWork& work, Qp& peer) {
   // Global visibility is a given here: stores to shared pages are visible once made. Persistence can't be promised.
   u32 needed = request.type & 2 ? access_flush_persistent : access_flush_global;
   u64 length = request.level == 1 ? 0 : request.length;  // level 1: the whole region
-  if (!check_rkey(context, request.rkey, peer, request.remote_addr, length, needed))
+  MemoryRef region;
+  if (!check_rkey(context, request.rkey, peer, request.remote_addr, length, needed, region))
     return refuse(context, work.qp, peer, WcStatus::rem_access_err);
   return Outcome::success();
 }

@@ -100,10 +100,22 @@ void Helper::find_failed() {
     ipc::Qp* qp = context_.qp(qpn);
     if (!qp || qp->owner != context_.slot || qp->state.load(std::memory_order_acquire) != QpState::err) continue;
     LaneGuard lane(lanes_);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (qp->owner != context_.slot || qp->state.load(std::memory_order_acquire) != QpState::err) continue;
     queue_.resume(*qp);
     flush_receives(context_, *qp);
     if (!qp->srq) watch_receives(qpn);
   }
+}
+
+bool Helper::still_waits(u32 qpn) {
+  std::lock_guard guard(mutex_);
+  return waiting_.contains(qpn);
+}
+
+bool Helper::still_watched(u32 qpn) {
+  std::lock_guard guard(mutex_);
+  return watched_.contains(qpn);
 }
 
 u64 Helper::serve_waits() {
@@ -125,7 +137,7 @@ u64 Helper::serve_waits() {
     u64 now = now_ns();
     if (failed || qp->requester.deadline <= now) {
       LaneGuard lane(lanes_);
-      queue_.resume(*qp);
+      if (still_waits(qpn)) queue_.resume(*qp);
     }
     // Maybe a new wait by now; or the resume met another driver and is to be repeated.
     if (qp->requester.wait.load(std::memory_order_acquire) != Wait::none)
@@ -153,7 +165,7 @@ u64 Helper::serve_watched() {
       continue;
     }
     LaneGuard lane(lanes_);
-    bool busy = flush_receives(context_, *qp) > 0;
+    bool busy = still_watched(qpn) && flush_receives(context_, *qp) > 0;
     watch.interval = busy ? shortest_watch_ns : std::min(watch.interval * 2, longest_watch_ns);
     watch.due = now + watch.interval;
     next = std::min(next, watch.due);

@@ -14,6 +14,8 @@
 
 namespace softib::hca {
 
+// forget() followed by a wait for quiescence leaves no helper at work on a QP: before it touches one, it enters the data
+// path and then looks whether the QP is still its concern.
 class Helper final : public WaitList {
  public:
   Helper(Context& context, Lanes& lanes) : context_(context), lanes_(lanes), queue_(context, *this) {}
@@ -36,6 +38,8 @@ class Helper final : public WaitList {
   u64 serve_watched();
   void find_failed();
   void sleep_until(u64 deadline, u32 seen_kick);
+  bool still_waits(u32 qpn);
+  bool still_watched(u32 qpn);
 
   struct Watch {
     u64 due;

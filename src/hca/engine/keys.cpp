@@ -16,21 +16,25 @@ bool covers(const Key& key, u64 address, u64 length) {
   return address >= key.iova && length <= key.length && address - key.iova <= key.length - length;
 }
 
-MemoryRef reference(const Key& key, u64 address, u64 length) {
-  return {key.owner,        key.owner_generation, key.address + (address - key.iova),  length,
-          key.shared_begin, key.shared_end,       (key.access & access_on_demand) != 0};
+void refer(const Key& key, u64 address, u64 length, MemoryRef& ref) {
+  ref.slot = key.owner;
+  ref.generation = key.owner_generation;
+  ref.address = key.address + (address - key.iova);
+  ref.length = length;
+  ref.shared_begin = key.shared_begin;
+  ref.shared_end = key.shared_end;
+  ref.may_fault = (key.access & access_on_demand) != 0;
 }
 
 // Reads the record between two looks at its key: who changes a record makes its key 0 first.
 template <typename Check>
-std::optional<MemoryRef> look_up(Context& context, u32 key, u64 address, u64 length, Check allowed) {
+bool look_up(Context& context, u32 key, u64 address, u64 length, MemoryRef& ref, Check allowed) {
   Key& record = record_of(context, key);
-  if (key == 0 || record.key.load(std::memory_order_acquire) != key) return {};
-  if (!allowed(record) || !covers(record, address, length)) return {};
-  MemoryRef ref = reference(record, address, length);
+  if (key == 0 || record.key.load(std::memory_order_acquire) != key) return false;
+  if (!allowed(record) || !covers(record, address, length)) return false;
+  refer(record, address, length, ref);
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (record.key.load(std::memory_order_relaxed) != key) return {};
-  return ref;
+  return record.key.load(std::memory_order_relaxed) == key;
 }
 
 bool belongs(const Key& record, const ipc::Qp& target) {
@@ -73,16 +77,16 @@ void write_binding(Key& window, const Key& region, const ipc::Qp& qp, const Bind
 
 }  // namespace
 
-std::optional<MemoryRef> check_lkey(Context& context, u32 lkey, u32 pd, u64 address, u64 length, LocalUse use) {
-  return look_up(context, lkey, address, length, [&](const Key& record) {
+bool check_lkey(Context& context, u32 lkey, u32 pd, u64 address, u64 length, LocalUse use, MemoryRef& ref) {
+  return look_up(context, lkey, address, length, ref, [&](const Key& record) {
     return record.kind == KeyKind::region && record.pd == pd &&
            (use == LocalUse::read || (record.access & access_local_write));
   });
 }
 
-std::optional<MemoryRef> check_rkey(Context& context, u32 rkey, const ipc::Qp& target, u64 address, u64 length,
-                                    u32 access) {
-  return look_up(context, rkey, address, length, [&](const Key& record) {
+bool check_rkey(Context& context, u32 rkey, const ipc::Qp& target, u64 address, u64 length, u32 access,
+                MemoryRef& ref) {
+  return look_up(context, rkey, address, length, ref, [&](const Key& record) {
     if (record.kind != KeyKind::region && !record.bound) return false;
     return belongs(record, target) && (record.access & access) == access;
   });

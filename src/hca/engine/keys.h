@@ -1,8 +1,6 @@
 // Checking L_Keys and R_Keys.
 #pragma once
 
-#include <optional>
-
 #include "hca/engine/context.h"
 
 namespace softib::hca {
@@ -10,14 +8,14 @@ namespace softib::hca {
 // What a local key must allow.
 enum class LocalUse : u8 { read, write };
 
-// The bytes [address, address + length) of the region named by `lkey`, or nothing: unknown key, other PD, out of
-// bounds, no local write.
-std::optional<MemoryRef> check_lkey(Context& context, u32 lkey, u32 pd, u64 address, u64 length, LocalUse use);
+// Puts the bytes [address, address + length) of the region named by `lkey` into `ref`. False: unknown key, other PD,
+// out of bounds, no local write. (Into the caller's list: a MemoryRef that is returned and copied costs more than the
+// check.)
+bool check_lkey(Context& context, u32 lkey, u32 pd, u64 address, u64 length, LocalUse use, MemoryRef& ref);
 
 // The same for a remote key: a region or a bound window, with all of `access` (IBV_ACCESS_REMOTE_*); `target` is the
 // QP that the request came to.
-std::optional<MemoryRef> check_rkey(Context& context, u32 rkey, const ipc::Qp& target, u64 address, u64 length,
-                                    u32 access);
+bool check_rkey(Context& context, u32 rkey, const ipc::Qp& target, u64 address, u64 length, u32 access, MemoryRef& ref);
 
 // LOCAL_INV, and SEND_WITH_INV at the responder: the key is good for nothing afterwards. False: it isn't one that this
 // QP may invalidate.

@@ -27,8 +27,13 @@ struct MemoryRef {
   u64 shared_end;
   bool may_fault;  // on-demand region: even one's own memory is not touched by plain instructions
 
-  static MemoryRef own(u32 own_slot, const void* bytes, u64 count) {
-    return {own_slot, 0, reinterpret_cast<u64>(bytes), count, 0, 0, false};
+  void refer_to_own(u32 own_slot, const void* bytes, u64 count) {
+    slot = own_slot;
+    generation = 0;
+    address = reinterpret_cast<u64>(bytes);
+    length = count;
+    shared_begin = shared_end = 0;
+    may_fault = false;
   }
 
   // The part of `count` bytes that starts `offset` bytes in.

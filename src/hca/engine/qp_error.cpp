@@ -46,8 +46,7 @@ u32 flush_receives_locked(Context& context, ipc::Qp& qp) {
   u32 flushed = 0;
   auto& responder = qp.responder;
   if (responder.claimed.exchange(0, std::memory_order_acq_rel)) {
-    push_completion(context, qp.recv_cq, receive_completion(qp, responder.claimed_wr_id, WcStatus::wr_flush_err),
-                    Solicit::yes);
+    push_flushed_receive(context, qp, responder.claimed_wr_id);
     ++flushed;
   }
   if (qp.srq) {
@@ -60,8 +59,7 @@ u32 flush_receives_locked(Context& context, ipc::Qp& qp) {
   Ring ring(context.segment, qp.rq_ring, qp.rq_mask);
   u32 end = ring.producer();
   for (u32 at = responder.consumer & qp.rq_mask; at != end; at = ring.next(at)) {
-    u64 wr_id = ring.at<abi::RecvWqe>(at, qp.rq_log2_size)->wr_id;
-    push_completion(context, qp.recv_cq, receive_completion(qp, wr_id, WcStatus::wr_flush_err), Solicit::yes);
+    push_flushed_receive(context, qp, ring.at<abi::RecvWqe>(at, qp.rq_log2_size)->wr_id);
     ring.set_consumer(ring.next(at));
     responder.consumer = ring.next(at);
     ++flushed;

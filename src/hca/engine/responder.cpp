@@ -26,7 +26,9 @@ struct TakenReceive {
   void take(const abi::RecvWqe& wqe, u32 granted_sges) {
     wr_id = wqe.wr_id;
     num_sge = std::min({wqe.dma.num_sge, granted_sges, max_pieces - 1});
-    std::memcpy(sges, wqe.sges(), num_sge * sizeof(rxe_sge));
+    sges[0] = wqe.sges()[0];  // the usual one, without a call
+    if (num_sge > 1) [[unlikely]]
+      std::memcpy(sges, wqe.sges(), num_sge * sizeof(rxe_sge));
   }
 };
 
@@ -80,16 +82,17 @@ bool take_shared(Context& context, ipc::Qp& target, TakenReceive& taken) {
   return true;
 }
 
-void complete(Context& context, ipc::Qp& target, ib_uverbs_wc wc, bool solicited) {
-  push_completion(context, target.recv_cq, wc, solicited ? Solicit::yes : Solicit::no, {&target.responder});
-  target.responder.claimed.store(0, std::memory_order_release);
-}
-
 // A receive that ends in an error takes its QP with it.
 Delivered complete_failed(Context& context, ipc::Qp& target, u64 wr_id, WcStatus status, Delivered result) {
-  ib_uverbs_wc wc = receive_completion(target, wr_id, status);
-  wc.vendor_err = vendor_err_access;
-  complete(context, target, wc, true);
+  {
+    CompletionSlot slot(context, target.recv_cq, {&target.responder});
+    if (slot.entry()) {
+      describe_receive(*slot.entry(), target, wr_id, status);
+      slot.entry()->vendor_err = vendor_err_access;
+      slot.publish(Solicit::yes);
+    }
+  }
+  target.responder.claimed.store(0, std::memory_order_release);
   if (enter_error(target)) {
     flush_receives_locked(context, target);
     wake_owner(context, target);
@@ -97,8 +100,8 @@ Delivered complete_failed(Context& context, ipc::Qp& target, u64 wr_id, WcStatus
   return result;
 }
 
-ib_uverbs_wc success(const ipc::Qp& target, u64 wr_id, const Delivery& message) {
-  ib_uverbs_wc wc = receive_completion(target, wr_id, WcStatus::success);
+void describe_success(ib_uverbs_wc& wc, const ipc::Qp& target, u64 wr_id, const Delivery& message) {
+  describe_receive(wc, target, wr_id, WcStatus::success);
   wc.opcode = static_cast<u32>(message.opcode);
   wc.byte_len = static_cast<u32>(message.byte_count + (message.grh || target.type == ipc::QpType::ud ? grh_size : 0));
   wc.wc_flags = message.wc_flags;
@@ -108,13 +111,24 @@ ib_uverbs_wc success(const ipc::Qp& target, u64 wr_id, const Delivery& message) 
   wc.sl = message.sl;
   wc.dlid_path_bits = message.dlid_path_bits;
   wc.pkey_index = target.pkey_index;
-  return wc;
+}
+
+void complete(Context& context, ipc::Qp& target, u64 wr_id, const Delivery& message) {
+  {
+    CompletionSlot slot(context, target.recv_cq, {&target.responder});
+    if (slot.entry()) {
+      describe_success(*slot.entry(), target, wr_id, message);
+      slot.publish(message.solicited ? Solicit::yes : Solicit::no);
+    }
+  }
+  target.responder.claimed.store(0, std::memory_order_release);
 }
 
 Result<void> fill(Context& context, const Buffers& room, const Delivery& message, bool datagram) {
   if (message.grh) {
     Buffers header;
-    header.add(MemoryRef::own(context.slot, message.grh, grh_size));
+    header.next().refer_to_own(context.slot, message.grh, grh_size);
+    header.added();
     if (auto moved = transfer(context, room, 0, header, grh_size); !moved) return moved;
   }
   return transfer(context, room, datagram ? grh_size : 0, *message.payload, message.byte_count);
@@ -135,7 +149,7 @@ Delivered fill_and_complete(Context& context, ipc::Qp& target, const TakenReceiv
   }
   if ((message.wc_flags & wc_with_inv) && !invalidate_key(context, message.immediate, target))
     return complete_failed(context, target, taken.wr_id, WcStatus::loc_access_err, Delivered::bad_invalidate);
-  complete(context, target, success(target, taken.wr_id, message), message.solicited);
+  complete(context, target, taken.wr_id, message);
   return Delivered::done;
 }
 

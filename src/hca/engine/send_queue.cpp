@@ -58,7 +58,9 @@ u32 vendor_error(WcStatus status) {
 void complete(Context& context, Qp& qp, const abi::SendWqe& wqe, WcStatus status, u32 byte_len) {
   bool signaled = qp.sq_sig_all || (wqe.wr.send_flags & send_signaled);
   if (status == WcStatus::success && !signaled) return;
-  ib_uverbs_wc wc{};
+  CompletionSlot slot(context, qp.send_cq);
+  if (!slot.entry()) return;
+  ib_uverbs_wc& wc = *slot.entry();
   wc.wr_id = wqe.wr.wr_id;
   wc.status = static_cast<u32>(status);
   wc.opcode = static_cast<u32>(completion_opcode(static_cast<WrOpcode>(wqe.wr.opcode)));
@@ -66,7 +68,7 @@ void complete(Context& context, Qp& qp, const abi::SendWqe& wqe, WcStatus status
   wc.byte_len = byte_len;
   wc.qp_num = qp.qpn;
   wc.port_num = qp.av.port_num;
-  push_completion(context, qp.send_cq, wc, Solicit::no);
+  slot.publish(Solicit::no);
 }
 
 void fill_retries(Qp& qp) {

@@ -10,7 +10,8 @@ WcStatus gather(Context& context, const SendWork& work, LocalUse use, Buffers& l
   const auto& dma = work.wqe.dma;
   if (work.is_inline()) {
     if (use == LocalUse::write || dma.length > work.qp.max_inline) return WcStatus::loc_qp_op_err;
-    local.add(MemoryRef::own(context.slot, work.wqe.inline_data(), dma.length));
+    local.next().refer_to_own(context.slot, work.wqe.inline_data(), dma.length);
+    local.added();
     return WcStatus::success;
   }
   if (dma.num_sge > std::min(work.qp.max_send_sge, limits::max_sge)) return WcStatus::loc_qp_op_err;
