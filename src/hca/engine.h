@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/types.h"
+#include "hca/memory.h"
 #include "ipc/client.h"
 #include "ipc/segment.h"
 
@@ -48,6 +49,9 @@ class Engine {
   // Peers may have to ask this process for its memory (a region was registered that is not wholly on the memory file):
   // starts the helper thread, which answers.
   virtual void serve_peers() = 0;
+
+  // The helper thread, for ProcessMemory::set_own_thread().
+  virtual OwnThread& helper_thread() = 0;
 
   // In the child of a fork: the helper thread does not exist here; nothing of the parent's is touched.
   virtual void abandon() = 0;

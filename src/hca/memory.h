@@ -21,6 +21,16 @@ struct AddressRange {
   [[nodiscard]] bool empty() const { return begin == end; }
 };
 
+// The thread that this library itself has in the process. It touches the program's memory only while it works, so with
+// it parked a program of one thread is one of one thread.
+class OwnThread {
+ public:
+  virtual ~OwnThread() = default;
+  // True: it exists and stands still until resume(). Gives up rather than wait long: it may be waiting for us.
+  [[nodiscard]] virtual bool park() = 0;
+  virtual void resume() = 0;
+};
+
 class ProcessMemory {
  public:
   // Makes the memory file. ENOMEM, EMFILE.
@@ -72,6 +82,9 @@ class ProcessMemory {
     u64 pieces = 0;        // separate runs
   };
   [[nodiscard]] virtual Usage usage() const = 0;
+
+  // Before any share(); stays for good. nullptr: there is none.
+  virtual void set_own_thread(OwnThread* thread) = 0;
 
   // RLIMIT_MEMLOCK accounting, as the kernel's: pages of all registrations together, CAP_IPC_LOCK exempt.
   // ENOMEM when `length` more would pass the limit.

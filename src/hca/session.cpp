@@ -120,6 +120,7 @@ Result<Session*> Session::attach() {
   session->slot_ = reply->slot;
   session->host_ = reply->host;
   session->engine_ = Engine::create(*segment, *session->client_, reply->slot, session->memory_->fd());
+  session->memory_->set_own_thread(&session->engine_->helper_thread());
   return session.release();
 }
 

@@ -15,6 +15,11 @@ namespace softib::kernel::testing {
 // Notes what it is asked to do.
 class FakeEngine final : public hca::Engine {
  public:
+  struct NoThread final : hca::OwnThread {
+    bool park() override { return false; }
+    void resume() override {}
+  } helper;
+
   explicit FakeEngine(ipc::Segment& segment) : segment_(segment) {}
 
   int doorbell(u32 qpn, u32 context) override {
@@ -51,6 +56,7 @@ class FakeEngine final : public hca::Engine {
   }
   void srq_limit_armed(u32 srq) override { notes.push_back("limit " + std::to_string(srq)); }
   void serve_peers() override {}
+  hca::OwnThread& helper_thread() override { return helper; }
   void abandon() override {}
 
   u64 doorbells = 0;
@@ -81,6 +87,7 @@ class FakeProcessMemory final : public hca::ProcessMemory {
   void after_fork_in_child() override {}
   bool holds(const void*, u64) const override { return false; }
   Usage usage() const override { return {}; }
+  void set_own_thread(hca::OwnThread*) override {}
   Result<void> charge(u64 address, u64 length) override {
     if (length > memlock_limit) return fail(ENOMEM);
     ++charges[{address, length}];

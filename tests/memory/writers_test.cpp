@@ -205,6 +205,52 @@ bool become_ordinary() {
                              ::prctl(PR_SET_DUMPABLE, 1) == 0);
 }
 
+// A thread that stands still when asked to, as the engine's helper does.
+class Parkable final : public OwnThread {
+ public:
+  bool park() override { return working_.try_lock(); }
+  void resume() override { working_.unlock(); }
+  void work() {
+    std::lock_guard at_work(working_);
+    ++turns_;
+  }
+  [[nodiscard]] u64 turns() const { return turns_; }
+
+ private:
+  std::mutex working_;
+  std::atomic<u64> turns_{0};
+};
+
+std::string share_beside_own_thread() {
+  if (!become_ordinary() || !forbid_userfaultfd()) return "can't give up rights";
+  if (can_hold_writers() || count_threads() != 1) return "";
+  auto memory = make_memory();
+  Parkable own;
+  memory->set_own_thread(&own);
+  std::atomic<bool> stop{false};
+  std::thread thread([&] {
+    while (!stop) {
+      own.work();
+      ::usleep(100);
+    }
+  });
+  Region region(8 * page);
+  fill(region.data(), region.size(), 2);
+  auto shared = memory->share(region.address(), region.size(), true);
+  for (int tries = 0; shared && shared->size() != region.size() && tries < 100; ++tries) {  // it was at work
+    memory->unshare(region.address(), region.size());
+    shared = memory->share(region.address(), region.size(), true);
+  }
+  const u64 seen = own.turns();
+  while (own.turns() == seen) ::usleep(100);  // it goes on
+  stop = true;
+  thread.join();
+  if (!shared || shared->size() != region.size()) return "not moved beside a thread that stands still";
+  return first_difference(region.data(), region.size(), 2) == -1 ? "" : "contents lost";
+}
+
+TEST(Writers, WithoutUserfaultfdOurOwnThreadIsParked) { EXPECT_EQ(in_child(share_beside_own_thread), ""); }
+
 std::string share_without_userfaultfd(bool with_thread) {
   if (!become_ordinary() || !forbid_userfaultfd()) return "can't give up rights";
   if (can_hold_writers()) return "";                    // the system lets everybody have it

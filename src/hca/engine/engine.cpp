@@ -34,6 +34,7 @@ class DirectEngine final : public Engine {
   Result<void> move_srq_ring(u32 srq, u64 new_ring, u32 new_mask) override;
   void srq_limit_armed(u32 srq) override;
   void serve_peers() override { helper_.start(); }
+  OwnThread& helper_thread() override { return helper_; }
   void abandon() override {}
 
  private:

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 #include "hca/engine/agent.h"
@@ -64,17 +65,31 @@ void Helper::forget(u32 qpn) {
   watched_.erase(qpn);
 }
 
+bool Helper::park() {
+  if (!working_.try_lock_for(std::chrono::milliseconds(10))) return false;
+  std::lock_guard guard(mutex_);
+  if (running_) return true;
+  working_.unlock();
+  return false;
+}
+
 void Helper::loop() {
   ipc::Process& self = context_.process(context_.slot);
   for (;;) {
     u32 seen = self.kick.load(std::memory_order_acquire);
-    answer_agent(context_.segment, context_.slot);
-    find_failed();
-    u64 next = std::min(serve_waits(), serve_watched());
-    if (!context_.events.empty()) context_.events.raise_all();
-    context_.memory.forget_the_dead();
-    sleep_until(next, seen);
+    sleep_until(work(), seen);
   }
+}
+
+// Gives when there is more to do.
+u64 Helper::work() {
+  std::lock_guard at_work(working_);
+  answer_agent(context_.segment, context_.slot);
+  find_failed();
+  u64 next = std::min(serve_waits(), serve_watched());
+  if (!context_.events.empty()) context_.events.raise_all();
+  context_.memory.forget_the_dead();
+  return next;
 }
 
 void Helper::sleep_until(u64 deadline, u32 seen_kick) {

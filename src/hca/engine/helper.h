@@ -11,12 +11,13 @@
 #include "hca/engine/context.h"
 #include "hca/engine/lane.h"
 #include "hca/engine/send_queue.h"
+#include "hca/memory.h"
 
 namespace softib::hca {
 
-// forget() followed by a wait for quiescence leaves no helper at work on a QP: before it touches one, it enters the data
-// path and then looks whether the QP is still its concern.
-class Helper final : public WaitList {
+// forget() followed by a wait for quiescence leaves no helper at work on a QP: before it touches one, it enters the
+// data path and then looks whether the QP is still its concern.
+class Helper final : public WaitList, public OwnThread {
  public:
   Helper(Context& context, Lanes& lanes) : context_(context), lanes_(lanes), queue_(context, *this) {}
 
@@ -25,6 +26,8 @@ class Helper final : public WaitList {
   void start();
 
   void add(ipc::Qp& qp) override;  // WaitList
+  bool park() override;            // OwnThread
+  void resume() override { working_.unlock(); }
   void watch_receives(u32 qpn);
   void forget(u32 qpn);
   void wake();
@@ -34,6 +37,7 @@ class Helper final : public WaitList {
  private:
   static void* thread_main(void* self);
   [[noreturn]] void loop();
+  u64 work();
   u64 serve_waits();
   u64 serve_watched();
   void find_failed();
@@ -49,6 +53,7 @@ class Helper final : public WaitList {
   Context& context_;
   Lanes& lanes_;
   SendQueue queue_;
+  std::timed_mutex working_;  // held by the thread while it is not asleep
   std::mutex mutex_;
   bool running_ = false;
   u32 seen_errors_ = 0;

@@ -35,6 +35,7 @@ class FileMemory final : public ProcessMemory {
   void after_fork_in_parent() override;
   void after_fork_in_child() override;
   [[nodiscard]] Usage usage() const override;
+  void set_own_thread(OwnThread* thread) override { own_thread_ = thread; }
   Result<void> charge(u64 address, u64 length) override { return limit_.charge(address, length); }
   void uncharge(u64 address, u64 length) override { limit_.uncharge(address, length); }
 
@@ -82,6 +83,7 @@ class FileMemory final : public ProcessMemory {
   u64 sweep_at_ = u64{64} << 20;  // unpinned bytes on the file from which on the next call sweeps
   u64 calls_since_sweep_ = 0;
   std::atomic<bool> used_{false};  // something was ever put on the file
+  OwnThread* own_thread_ = nullptr;
 
   LockLimit limit_;
   ForkRound fork_;

@@ -25,14 +25,22 @@ AddressRange inner_pages(AddressRange range) {
 struct FileMemory::Attempt {
   Attempt(AddressRange whole_pages, AddressRange bytes, bool allowed)
       : pages(whole_pages), may_move(bytes), prepared(!allowed) {}
+  ~Attempt() {
+    if (parked) parked->resume();
+  }
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
 
   AddressRange pages;
   AddressRange may_move;  // bytes first, pages once prepared
   bool prepared;
   bool possible = false;
-  bool alone = false;  // no other thread
-  u64 locked = 0;      // bytes that the process has under mlock
+  bool alone = false;           // no other thread
+  OwnThread* parked = nullptr;  // the only other one, standing still
+  u64 locked = 0;               // bytes that the process has under mlock
   WriteHold* hold = nullptr;
+
+  [[nodiscard]] bool without_writers() const { return alone || parked; }
 };
 
 Result<AddressRange> FileMemory::share(u64 address, u64 length, bool writable) {
@@ -114,7 +122,7 @@ void FileMemory::move_segment(Attempt& attempt, const Mapping& mapping, AddressR
   range = intersect(range, attempt.may_move);
   if (range.empty() || !room_for(range) || has_thread_memory(mapping, range, attempt.alone)) return;
   if (!book_.reserve(updates_per_call)) return;
-  const u64 end = mover_.move(range, PROT_READ | PROT_WRITE, attempt.hold, attempt.alone);
+  const u64 end = mover_.move(range, PROT_READ | PROT_WRITE, attempt.hold, attempt.without_writers());
   if (end == range.begin) return;
   used_.store(true, std::memory_order_release);
   const AddressRange moved{range.begin, end};
@@ -131,11 +139,14 @@ bool FileMemory::prepare(Attempt& attempt) {
   if (!held.known || held.pinned != 0) return false;
   attempt.locked = held.locked;
   const WriteHold::Reach reach = hold_.open();
-  attempt.alone = count_threads() == 1;
-  if (reach == WriteHold::Reach::nobody && !attempt.alone) return false;
+  const u32 threads = count_threads();
+  attempt.alone = threads == 1;
+  if (reach == WriteHold::Reach::nobody && threads == 2 && own_thread_ && own_thread_->park())
+    attempt.parked = own_thread_;
+  if (reach == WriteHold::Reach::nobody && !attempt.without_writers()) return false;
   if (reach != WriteHold::Reach::nobody) attempt.hold = &hold_;
   // A system call of another thread, into a neighbour's bytes on the first or last page, must not fail for our sake.
-  const bool all_bytes = attempt.alone || reach == WriteHold::Reach::kernel;
+  const bool all_bytes = attempt.without_writers() || reach == WriteHold::Reach::kernel;
   attempt.may_move = all_bytes ? attempt.pages : inner_pages(attempt.may_move);
   return attempt.possible = true;
 }
