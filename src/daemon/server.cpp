@@ -14,6 +14,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "ipc/passed_fds.h"
+
 namespace softib::daemon {
 
 namespace {
@@ -57,29 +59,22 @@ struct Incoming {
 };
 
 // All descriptors are taken over, so that none stays behind; the first counts.
-Fd take_descriptor(msghdr& header) {
+Fd take_descriptor(const msghdr& message) {
   Fd first;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
-      Fd owned(fd);
-      if (!first) first = std::move(owned);
-    }
-  }
+  ipc::for_each_passed_fd(message, [&first](int fd) {
+    Fd owned(fd);
+    if (!first) first = std::move(owned);
+  });
   return first;
 }
 
 Incoming receive(int socket, std::span<u8> buffer) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * ipc::max_fds)];
+  ipc::FdRoom<ipc::max_fds> control;
   iovec part{buffer.data(), buffer.size()};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
+  control.lend_to(header);
   ssize_t got;
   do got = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   while (got < 0 && errno == EINTR);
@@ -245,17 +240,8 @@ bool Server::answer(const Connection& connection, const Reply& reply) {
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = reply.body.empty() ? 1 : 2;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (reply.fd) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* part = CMSG_FIRSTHDR(&message);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(sizeof(int));
-    int fd = reply.fd.get();
-    std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
-  }
+  ipc::FdRoom<1> control{};
+  if (reply.fd) ipc::attach_fd(message, control, reply.fd.get());
   return ::sendmsg(connection.socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 

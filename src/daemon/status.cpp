@@ -25,27 +25,13 @@ struct Counts {
   }
 };
 
-std::string_view state_name(ipc::PortState state) {
-  switch (state) {
-    case ipc::PortState::down:
-      return "DOWN";
-    case ipc::PortState::init:
-      return "INIT";
-    case ipc::PortState::armed:
-      return "ARMED";
-    case ipc::PortState::active:
-      return "ACTIVE";
-  }
-  return "UNKNOWN";
-}
-
 json port_json(const ipc::Port& port) {
   json gids = json::array();
   for (u32 i = 0; i < std::min<u32>(port.gid_count, ipc::max_gids_per_port); ++i)
     gids.push_back(fabric::gid_text(port.gids[i]));
   auto rate =
       fabric::sysfs_rate(static_cast<fabric::Speed>(port.active_speed), static_cast<fabric::Width>(port.active_width));
-  return {{"number", port.number}, {"state", state_name(port.state.load())},
+  return {{"number", port.number}, {"state", fabric::name_of(port.state.load())},
           {"lid", port.lid},       {"sm_lid", port.sm_lid},
           {"rate", rate},          {"gids", gids}};
 }

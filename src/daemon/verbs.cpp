@@ -150,10 +150,10 @@ Result<ipc::DestroySrq::Reply> Control::destroy_srq(Caller& caller, const ipc::D
 
 Result<Empty> Control::free_ring(Caller& caller, const ipc::FreeRing::Request& request) {
   Result<void> freed = fail(EINVAL);
-  if (u32 cq = cqs_.find_by_spare(caller.context->id, request.ring))
-    freed = cqs_.free_spare(cq, request.ring);
-  else if (u32 srq = srqs_.find_by_spare(caller.context->id, request.ring))
-    freed = srqs_.free_spare(srq, request.ring);
+  if (u32 cq = find_resizing(cqs_.all(), caller.context->id, request.ring))
+    freed = cqs_.end_resize(cq, request.ring);
+  else if (u32 srq = find_resizing(srqs_.all(), caller.context->id, request.ring))
+    freed = srqs_.end_resize(srq, request.ring);
   if (!freed) return fail(freed.error());
   return Empty{};
 }

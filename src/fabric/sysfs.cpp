@@ -64,20 +64,6 @@ class TreeWriter {
 
 // -- values
 
-std::string_view name_of(ipc::PortState state) {
-  switch (state) {
-    case ipc::PortState::down:
-      return "DOWN";
-    case ipc::PortState::init:
-      return "INIT";
-    case ipc::PortState::armed:
-      return "ARMED";
-    case ipc::PortState::active:
-      return "ACTIVE";
-  }
-  return "NOP";
-}
-
 std::string_view name_of(PhysState state) {
   constexpr std::array<std::string_view, 7> names{"No state change",           "Sleep",  "Polling",          "Disabled",
                                                   "PortConfigurationTraining", "LinkUp", "LinkErrorRecovery"};
@@ -134,7 +120,7 @@ void gid_files(const PortStatus& status, std::string_view net_device, Files& fil
 // Everything that update_port() may change.
 Files status_files(const PortStatus& status, std::string_view net_device) {
   Files files{
-      {"state", fmt::format("{}: {}\n", static_cast<u32>(status.state), name_of(status.state))},
+      {"state", fmt::format("{}: {}\n", static_cast<u32>(status.state), fabric::name_of(status.state))},
       {"phys_state", fmt::format("{}: {}\n", static_cast<u32>(status.phys_state), name_of(status.phys_state))},
       {"lid", fmt::format("0x{:x}\n", status.lid)},
       {"lid_mask_count", fmt::format("{}\n", status.lmc)},
@@ -272,6 +258,20 @@ void write_class_links(TreeWriter& tree, const Fabric& fabric, u32 host, u32 ind
 }  // namespace
 
 std::string node_description(const Host& host, const Hca& hca) { return host.name + " " + hca.name; }
+
+std::string_view name_of(ipc::PortState state) {
+  switch (state) {
+    case ipc::PortState::down:
+      return "DOWN";
+    case ipc::PortState::init:
+      return "INIT";
+    case ipc::PortState::armed:
+      return "ARMED";
+    case ipc::PortState::active:
+      return "ACTIVE";
+  }
+  return state == ipc::PortState{} ? "NOP" : "UNKNOWN";  // the kernel's words
+}
 
 std::string guid_text(u64 guid) {
   return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48, guid >> 32 & 0xffff, guid >> 16 & 0xffff,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fabric/fabric.h"
@@ -73,6 +74,9 @@ struct PortPlace {
 
 // NodeDescription: "host0 mlx5_0".
 [[nodiscard]] std::string node_description(const Host& host, const Hca& hca);
+
+// "ACTIVE", as sysfs shows it.
+[[nodiscard]] std::string_view name_of(ipc::PortState state);
 
 // 0x5254... -> "5254:00ff:fe00:0001"; a GID as eight groups of four digits.
 [[nodiscard]] std::string guid_text(u64 guid);

@@ -26,6 +26,9 @@ inline constexpr u32 max_srq = 65'535;
 inline constexpr u32 max_srq_wr = 32'768;
 inline constexpr u32 max_srq_sge = 32;
 
+inline constexpr u64 max_ring_bytes = 1ULL << 28;  // the elements of a CQ of max_cqe, and of any other ring
+inline constexpr u64 max_element_bytes = 2048;     // a send with max_inline
+
 inline constexpr u32 max_mr = 1'048'576;
 inline constexpr u32 max_mw = 1'048'575;
 inline constexpr u64 max_mr_size = ~0ULL;

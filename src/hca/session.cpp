@@ -12,6 +12,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "hca/engine/ring.h"
+
 namespace softib::hca {
 
 namespace {
@@ -72,12 +74,21 @@ ipc::Attach::Request describe_self(const char* host) {
   return request;
 }
 
+// With empty room behind it, for rings that a broken record places too near to the end (engine/ring.h).
 ipc::Segment* map_segment(int fd) {
-  void* place = ::mmap(nullptr, ipc::segment_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  constexpr u64 size = ipc::segment_size + ring_reach;
+  constexpr int access = PROT_READ | PROT_WRITE;
+  // Not accessible at first: address space alone counts against no limit of memory.
+  void* place = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (place == MAP_FAILED) return nullptr;
+  void* mapped = ::mmap(place, ipc::segment_size, access, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+  if (mapped == MAP_FAILED || ::mprotect(static_cast<u8*>(place) + ipc::segment_size, ring_reach, access) != 0) {
+    ::munmap(place, size);
+    return nullptr;
+  }
   // A child has its own session or none; core dumps need no sparse terabytes.
-  ::madvise(place, ipc::segment_size, MADV_DONTFORK);
-  ::madvise(place, ipc::segment_size, MADV_DONTDUMP);
+  ::madvise(place, size, MADV_DONTFORK);
+  ::madvise(place, size, MADV_DONTDUMP);
   return static_cast<ipc::Segment*>(place);
 }
 

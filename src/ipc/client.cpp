@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "ipc/passed_fds.h"
+
 namespace softib::ipc {
 
 namespace {
@@ -20,28 +22,11 @@ Fd out_of_the_way(int fd) {
   return Fd(moved);
 }
 
-struct FdControl {
-  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int) * max_fds)];
-};
-
-void attach_fd(msghdr& message, FdControl& control, int fd) {
-  message.msg_control = control.bytes;
-  message.msg_controllen = CMSG_SPACE(sizeof(int));
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-}
-
-void take_fd(msghdr& message, Fd* received) {
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    int fd;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+void take_fd(const msghdr& message, Fd* received) {
+  for_each_passed_fd(message, [received](int fd) {
     Fd owned(fd);
     if (received) *received = std::move(owned);
-  }
+  });
 }
 
 ssize_t retry_send(int fd, const msghdr& message) {
@@ -80,7 +65,7 @@ Result<void> Client::exchange(Op op, u32 context, const void* request, u32 reque
   msghdr sending{};
   sending.msg_iov = out;
   sending.msg_iovlen = request_size ? 2 : 1;
-  FdControl sent_control{};
+  FdRoom<max_fds> sent_control{};
   if (send_fd >= 0) attach_fd(sending, sent_control, send_fd);
 
   ReplyHeader reply_header{};
@@ -88,9 +73,8 @@ Result<void> Client::exchange(Op op, u32 context, const void* request, u32 reque
   msghdr receiving{};
   receiving.msg_iov = in;
   receiving.msg_iovlen = reply_size ? 2 : 1;
-  FdControl got_control{};
-  receiving.msg_control = got_control.bytes;
-  receiving.msg_controllen = sizeof got_control.bytes;
+  FdRoom<max_fds> got_control{};
+  got_control.lend_to(receiving);
 
   std::lock_guard guard(mutex_);
   if (!socket_) return fail(EIO);

@@ -3,8 +3,7 @@
 //
 // Descriptors that this code makes are the library's own until they are handed to the program (files.h): marking them
 // here, where they come to be, misses none, whichever layer holds them.
-#include <cstring>
-
+#include "ipc/passed_fds.h"
 #include "shim/fd_table.h"
 #include "shim/libc.h"
 
@@ -27,18 +26,6 @@ int own(int fd) {
   return fd;
 }
 
-void own_received(const msghdr* message) {
-  for (cmsghdr* header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(const_cast<msghdr*>(message), header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-      own(fd);
-    }
-  }
-}
-
 // Hides the plain versions of those calls that make or end a descriptor.
 struct Inner : Plain {
   static int socket(int domain, int type, int protocol) { return own(libc::socket(domain, type, protocol)); }
@@ -50,7 +37,7 @@ struct Inner : Plain {
   static int fcntl64(int fd, int command, void* argument) { return fcntl(fd, command, argument); }
   static ssize_t recvmsg(int fd, msghdr* message, int flags) {
     ssize_t got = libc::recvmsg(fd, message, flags);
-    if (got >= 0 && message->msg_controllen > 0) own_received(message);
+    if (got >= 0 && message->msg_controllen > 0) ipc::for_each_passed_fd(*message, own);
     return got;
   }
   static int close(int fd) {

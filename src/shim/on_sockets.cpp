@@ -1,9 +1,9 @@
 // Wrappers of socket calls: RDMA netlink, and descriptors that arrive by SCM_RIGHTS.
 #include <linux/netlink.h>
 
-#include <cstring>
 #include <string>
 
+#include "ipc/passed_fds.h"
 #include "shim/libc.h"
 #include "shim/netlink_file.h"
 #include "shim/on.h"
@@ -23,20 +23,12 @@ ssize_t request_from(int fd, const msghdr* message) {
 }
 
 // Sockets and pipes that another process sent may be a context's: found out when they are used as such.
-void note_received(const msghdr* message) {
-  for (cmsghdr* header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(const_cast<msghdr*>(message), header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-      struct stat status;
-      if (libc::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode))
-        fd_table().set_received(fd);
-      else
-        fd_table().clear(fd);
-    }
-  }
+void note_received(int fd) {
+  struct stat status;
+  if (libc::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode))
+    fd_table().set_received(fd);
+  else
+    fd_table().clear(fd);
 }
 
 }  // namespace
@@ -108,7 +100,7 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
   socklen_t room = message ? message->msg_namelen : 0;
   ssize_t got = libc::recvmsg(fd, message, flags);
   if (got < 0) return got;
-  if (message->msg_controllen > 0 && Tree::find()) note_received(message);
+  if (message->msg_controllen > 0 && Tree::find()) ipc::for_each_passed_fd(*message, note_received);
   if (is_netlink(fd)) {
     message->msg_namelen = room;
     show_kernel_address(message->msg_name, &message->msg_namelen);

@@ -36,6 +36,14 @@ class R25Windows : public Conformance, public testing::WithParamInterface<ibv_mw
     return {mw.id, owner().buffer.mr, owner().buffer.address + 8192, window_size, window_access, 0};
   }
 
+  static Send bind_wr(u64 wr_id, const MwBind& request) {
+    Send send;
+    send.wr_id = wr_id;
+    send.opcode = IBV_WR_BIND_MW;
+    send.bind = request;
+    return send;
+  }
+
   // Posts a bind on the owner's QP and gives its status; on success rkey_ is the window's new key.
   ibv_wc_status bind(const MwBind& wanted) {
     MwBind request = wanted;
@@ -47,11 +55,7 @@ class R25Windows : public Conformance, public testing::WithParamInterface<ibv_mw
       return status;
     }
     request.new_rkey = ibv_inc_rkey(rkey_);
-    Send send;
-    send.wr_id = 50;
-    send.opcode = IBV_WR_BIND_MW;
-    send.bind = request;
-    if (owner().post(send).error != 0) return IBV_WC_GENERAL_ERR;
+    if (owner().post(bind_wr(50, request)).error != 0) return IBV_WC_GENERAL_ERR;
     const auto wcs = owner().sent();
     if (status_of(wcs) == IBV_WC_SUCCESS) {
       rkey_ = request.new_rkey;
@@ -65,11 +69,7 @@ class R25Windows : public Conformance, public testing::WithParamInterface<ibv_mw
   void expect_refused(const MwBind& wanted) {
     MwBind request = wanted;
     request.new_rkey = ibv_inc_rkey(rkey_);
-    Send send;
-    send.wr_id = 51;
-    send.opcode = IBV_WR_BIND_MW;
-    send.bind = request;
-    const int error = type1() ? b().bind_mw(owner().qp, request, 51).error : owner().post(send).error;
+    const int error = type1() ? b().bind_mw(owner().qp, request, 51).error : owner().post(bind_wr(51, request)).error;
     if (error != 0) {
       EXPECT_TRUE(error == EINVAL || error == EPERM || error == EOPNOTSUPP) << error;
       return;
@@ -84,6 +84,31 @@ class R25Windows : public Conformance, public testing::WithParamInterface<ibv_mw
   }
   ibv_wc_status write(u32 rkey, u64 offset = 0, u64 length = 8) {
     return access(IBV_WR_RDMA_WRITE, bind_.address + offset, length, rkey);
+  }
+
+  // Into the window, but to a QP of the same PD that did not bind it.
+  ibv_wc_status write_through_another_qp() {
+    Spec wanted = spec();
+    wanted.connect = false;
+    Pair other(a(), b(), wanted);
+    must(b().destroy_qp(other.b.qp), "ibv_destroy_qp");
+    const MadeQp qp = b().create_qp({IBV_QPT_RC, owner().pd, other.b.send_cq, other.b.recv_cq, 0, wanted.cap, 0, 0});
+    other.b.qp = qp.id;
+    other.b.qpn = qp.qpn;
+    other.connect();
+    must(other.a.post(rdma_wr(61, IBV_WR_RDMA_WRITE, {other.a.buffer.sge(0, 8)}, bind_.address, rkey_)).error,
+         "ibv_post_send");
+    return status_of(other.a.sent());
+  }
+
+  // By a message from a; the owner has posted receive 1 for it.
+  ibv_wc_status remote_invalidate(u32 rkey) {
+    must(owner().receive(1, 0, 64).error, "ibv_post_recv");
+    Send send = send_wr(62, {pair_->a.buffer.sge(0, 8)});
+    send.opcode = IBV_WR_SEND_WITH_INV;
+    send.imm = rkey;
+    must(pair_->a.post(send).error, "ibv_post_send");
+    return status_of(pair_->a.sent());
   }
 
   // After an access error both QPs are in ERR; connects them again.
@@ -224,11 +249,8 @@ TEST_P(R25Windows, WindowInDatagramQpIsRefused) {
   Spec wanted;
   wanted.type = IBV_QPT_UD;
   Pair ud(a(), b(), wanted);
-  Send send;
-  send.opcode = IBV_WR_BIND_MW;
-  send.bind = bind_;
-  send.bind.new_rkey = ibv_inc_rkey(rkey_);
-  const Posted posted = ud.b.post(send);
+  bind_.new_rkey = ibv_inc_rkey(rkey_);
+  const Posted posted = ud.b.post(bind_wr(50, bind_));
   if (posted.error != 0)
     EXPECT_TRUE(posted.error == EINVAL || posted.error == EOPNOTSUPP);
   else
@@ -264,26 +286,12 @@ TEST_P(R25Type1, BindOfNothingUnbinds) {
 
 TEST_P(R25Type1, AnyQpOfThePdMayUseIt) {
   ASSERT_EQ(bind(bind_), IBV_WC_SUCCESS);
-  Spec wanted = spec();
-  wanted.connect = false;
-  Pair other(a(), b(), wanted);
-  ASSERT_EQ(b().destroy_qp(other.b.qp), 0);
-  const MadeQp qp = b().create_qp({IBV_QPT_RC, owner().pd, other.b.send_cq, other.b.recv_cq, 0, wanted.cap, 0, 0});
-  other.b.qp = qp.id;
-  other.b.qpn = qp.qpn;
-  other.connect();
-  ASSERT_EQ(other.a.post(rdma_wr(1, IBV_WR_RDMA_WRITE, {other.a.buffer.sge(0, 8)}, bind_.address, rkey_)).error, 0);
-  expect_wc(other.a.sent(), 1, IBV_WC_SUCCESS);
+  EXPECT_EQ(write_through_another_qp(), IBV_WC_SUCCESS);
 }
 
 TEST_P(R25Type1, RemoteInvalidateIsRefused) {
   ASSERT_EQ(bind(bind_), IBV_WC_SUCCESS);
-  ASSERT_EQ(owner().receive(1, 0, 64).error, 0);
-  Send send = send_wr(2, {pair_->a.buffer.sge(0, 8)});
-  send.opcode = IBV_WR_SEND_WITH_INV;
-  send.imm = rkey_;
-  ASSERT_EQ(pair_->a.post(send).error, 0);
-  EXPECT_NE(status_of(pair_->a.sent()), IBV_WC_SUCCESS);
+  EXPECT_NE(remote_invalidate(rkey_), IBV_WC_SUCCESS);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, R25Type1, testing::Values(IBV_MW_TYPE_1), [](const auto&) { return "Type1"; });
@@ -338,12 +346,7 @@ TEST_P(R25Type2, LocalInvalidateOfAnUnknownKey) {
 
 TEST_P(R25Type2, RemoteInvalidate) {
   ASSERT_EQ(bind(bind_), IBV_WC_SUCCESS);
-  ASSERT_EQ(owner().receive(1, 0, 64).error, 0);
-  Send send = send_wr(2, {pair_->a.buffer.sge(0, 8)});
-  send.opcode = IBV_WR_SEND_WITH_INV;
-  send.imm = rkey_;
-  ASSERT_EQ(pair_->a.post(send).error, 0);
-  expect_wc(pair_->a.sent(), 2, IBV_WC_SUCCESS);
+  ASSERT_EQ(remote_invalidate(rkey_), IBV_WC_SUCCESS);
   const auto wcs = owner().received();
   expect_wc(wcs, 1, IBV_WC_SUCCESS);
   if (wcs.empty()) return;
@@ -353,12 +356,7 @@ TEST_P(R25Type2, RemoteInvalidate) {
 }
 
 TEST_P(R25Type2, RemoteInvalidateOfAnUnknownKey) {
-  ASSERT_EQ(owner().receive(1, 0, 64).error, 0);
-  Send send = send_wr(2, {pair_->a.buffer.sge(0, 8)});
-  send.opcode = IBV_WR_SEND_WITH_INV;
-  send.imm = rkey_ ^ 0x5a5a5a00;
-  ASSERT_EQ(pair_->a.post(send).error, 0);
-  const ibv_wc_status status = status_of(pair_->a.sent());
+  const ibv_wc_status status = remote_invalidate(rkey_ ^ 0x5a5a5a00);
   EXPECT_TRUE(status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_OP_ERR || status == IBV_WC_REM_INV_REQ_ERR)
       << ibv_wc_status_str(status);
   EXPECT_EQ(owner().state_becomes(IBV_QPS_ERR), IBV_QPS_ERR);
@@ -367,16 +365,7 @@ TEST_P(R25Type2, RemoteInvalidateOfAnUnknownKey) {
 // Bound on one QP, it is closed to the others of the same PD.
 TEST_P(R25Type2, OnlyTheQpThatBoundIt) {
   ASSERT_EQ(bind(bind_), IBV_WC_SUCCESS);
-  Spec wanted = spec();
-  wanted.connect = false;
-  Pair other(a(), b(), wanted);
-  ASSERT_EQ(b().destroy_qp(other.b.qp), 0);
-  const MadeQp qp = b().create_qp({IBV_QPT_RC, owner().pd, other.b.send_cq, other.b.recv_cq, 0, wanted.cap, 0, 0});
-  other.b.qp = qp.id;
-  other.b.qpn = qp.qpn;
-  other.connect();
-  ASSERT_EQ(other.a.post(rdma_wr(1, IBV_WR_RDMA_WRITE, {other.a.buffer.sge(0, 8)}, bind_.address, rkey_)).error, 0);
-  expect_wc(other.a.sent(), 1, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_EQ(write_through_another_qp(), IBV_WC_REM_ACCESS_ERR);
 }
 
 TEST_P(R25Type2, Type1CallIsRefused) {

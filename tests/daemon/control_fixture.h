@@ -103,4 +103,9 @@ class ControlTest : public ::testing::Test {
   std::unique_ptr<Control> control_;
 };
 
+class ControlEthernet : public ControlTest {
+ protected:
+  ControlEthernet() : ControlTest(ipc::LinkLayer::ethernet) {}
+};
+
 }  // namespace softib::daemon

@@ -459,11 +459,6 @@ TEST_F(ControlObjects, MulticastGroups) {
   EXPECT_TRUE(control_->groups().all().empty());
 }
 
-class ControlEthernet : public ControlTest {
- protected:
-  ControlEthernet() : ControlTest(ipc::LinkLayer::ethernet) {}
-};
-
 TEST_F(ControlEthernet, GidsLeadToPorts) {
   TestProcess process = start("host0");
   u32 pd = make_pd(process);

@@ -224,12 +224,7 @@ TEST_F(ControlAlternatePath, IsKeptAndTaken) {
   EXPECT_EQ(a.timeout, 9);
 }
 
-class ControlEthernetQp : public ControlTest {
- protected:
-  ControlEthernetQp() : ControlTest(ipc::LinkLayer::ethernet) {}
-};
-
-TEST_F(ControlEthernetQp, RtrNeedsAGrh) {
+TEST_F(ControlEthernet, RtrNeedsAGrh) {
   TestProcess process = start("host0");
   Connection c = make_qp(process);
   ASSERT_EQ(modify(process, c.qpn, attributes_for(QpType::rc, QpState::init)), 0);

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "ipc/client.h"
+#include "passing.h"
 
 namespace softib::daemon {
 namespace {
@@ -99,6 +100,16 @@ class ServerTest : public ::testing::Test {
     EXPECT_TRUE(opened);
     if (opened) made->context = opened->context;
     return made;
+  }
+
+  // To the daemon, without the client's care for what it sends.
+  [[nodiscard]] Fd raw_connection(int flags = 0) const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, (dir_ + "/daemon.sock").c_str());
+    Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | flags, 0));
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return socket;
   }
 
   // A child that sets itself up, tells so, and sleeps until it is killed.
@@ -240,34 +251,10 @@ TEST_F(ServerTest, AContextLivesAsLongAsAnyCopyOfItsCommandFd) {
   // The child passes its command fd on and dies.
   pid_t pid = child([&] {
     auto p = program("host0").release();
-    char byte = 'c';
-    iovec part{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    int fd = p->command.get();
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    ::sendmsg(pair[1], &message, 0);
+    test::send_descriptor(pair[1], p->command.get());
   });
-  char byte;
-  iovec part{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ASSERT_EQ(::recvmsg(pair[0], &message, 0), 1);
-  int raw;
-  std::memcpy(&raw, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof raw);
-  Fd command(raw);
+  Fd command(test::receive_descriptor(pair[0]));
+  ASSERT_TRUE(command);
   kill_child(pid);
   ::close(pair[0]);
   ::close(pair[1]);
@@ -306,11 +293,7 @@ TEST_F(ServerTest, AForkedChildDoesNotKeepItsParentAlive) {
 }
 
 TEST_F(ServerTest, AClientThatReadsNothingHoldsUpNobody) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strcpy(address.sun_path, (dir_ + "/daemon.sock").c_str());
-  Fd lazy(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
-  ASSERT_EQ(::connect(lazy.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  Fd lazy = raw_connection(SOCK_NONBLOCK);
   auto other = program("host0");
   ipc::RequestHeader request{ipc::Op::status, 0};
   bool dropped = false;
@@ -324,11 +307,7 @@ TEST_F(ServerTest, AClientThatReadsNothingHoldsUpNobody) {
 }
 
 TEST_F(ServerTest, OversizedMessagesAreRefused) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strcpy(address.sun_path, (dir_ + "/daemon.sock").c_str());
-  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET, 0));
-  ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  Fd socket = raw_connection();
   std::vector<u8> bytes(100'000);
   ASSERT_EQ(::send(socket.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   ipc::ReplyHeader reply{};

@@ -5,6 +5,8 @@
 
 #include <chrono>
 
+#include "ipc/passed_fds.h"
+
 namespace softib::test {
 
 namespace {
@@ -63,16 +65,8 @@ void FakeDaemon::serve() {
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    if (fd >= 0) {
-      message.msg_control = control;
-      message.msg_controllen = sizeof control;
-      cmsghdr* c = CMSG_FIRSTHDR(&message);
-      c->cmsg_level = SOL_SOCKET;
-      c->cmsg_type = SCM_RIGHTS;
-      c->cmsg_len = CMSG_LEN(sizeof(int));
-      std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    }
+    ipc::FdRoom<1> control{};
+    if (fd >= 0) ipc::attach_fd(message, control, fd);
     ::sendmsg(server_.get(), &message, MSG_NOSIGNAL);
   }
 }

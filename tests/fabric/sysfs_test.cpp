@@ -28,6 +28,9 @@ class Sysfs : public testing::Test {
     auto text = read_file(dir_ / ("hosts/" + path));
     return text ? *text : "<errno " + std::to_string(to_int(text.error())) + ">";
   }
+  void expect_files(const std::string& folder, const std::vector<std::pair<const char*, const char*>>& contents) {
+    for (const auto& [name, text] : contents) EXPECT_EQ(read(folder + name), text) << name;
+  }
   std::vector<std::string> list(const std::string& path) {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(dir_ / ("hosts/" + path))) names.push_back(entry.path().filename());
@@ -41,40 +44,39 @@ class Sysfs : public testing::Test {
 TEST_F(Sysfs, DeviceOfTheDefaultFabric) {
   write(default_fabric());
   std::string device = "host1/sys/class/infiniband/mlx5_0/";
-  EXPECT_EQ(read(device + "node_guid"), "5254:00ff:fe00:0011\n");
-  EXPECT_EQ(read(device + "sys_image_guid"), "5254:00ff:fe00:0011\n");
-  EXPECT_EQ(read(device + "node_type"), "1: CA\n");
-  EXPECT_EQ(read(device + "node_desc"), "host1 mlx5_0\n");
-  EXPECT_EQ(read(device + "hca_type"), "SoftIB\n");
-  EXPECT_EQ(read(device + "fw_ver"), "1.0.0\n");
-  EXPECT_EQ(read(device + "hw_rev"), "0\n");
-  EXPECT_EQ(read(device + "board_id"), "SOFTIB_0001\n");
-  EXPECT_EQ(read(device + "device/class"), "0x020700\n");
-  EXPECT_EQ(read(device + "device/infiniband/mlx5_0/node_type"), "1: CA\n");
-  EXPECT_EQ(read(device + "subsystem/mlx5_0/node_type"), "1: CA\n");
+  expect_files(device, {{"node_guid", "5254:00ff:fe00:0011\n"},
+                        {"sys_image_guid", "5254:00ff:fe00:0011\n"},
+                        {"node_type", "1: CA\n"},
+                        {"node_desc", "host1 mlx5_0\n"},
+                        {"hca_type", "SoftIB\n"},
+                        {"fw_ver", "1.0.0\n"},
+                        {"hw_rev", "0\n"},
+                        {"board_id", "SOFTIB_0001\n"},
+                        {"device/class", "0x020700\n"},
+                        {"device/infiniband/mlx5_0/node_type", "1: CA\n"},
+                        {"subsystem/mlx5_0/node_type", "1: CA\n"}});
 }
 
 TEST_F(Sysfs, PortOfTheDefaultFabric) {
   write(default_fabric());
   std::string port = "host0/sys/class/infiniband/mlx5_0/ports/1/";
-  EXPECT_EQ(read(port + "state"), "4: ACTIVE\n");
-  EXPECT_EQ(read(port + "phys_state"), "5: LinkUp\n");
-  EXPECT_EQ(read(port + "link_layer"), "InfiniBand\n");
-  EXPECT_EQ(read(port + "rate"), "200 Gb/sec (4X HDR)\n");
-  EXPECT_EQ(read(port + "lid"), "0x2\n");
-  EXPECT_EQ(read(port + "lid_mask_count"), "0\n");
-  EXPECT_EQ(read(port + "sm_lid"), "0x1\n");
-  EXPECT_EQ(read(port + "sm_sl"), "0\n");
-  EXPECT_EQ(read(port + "cap_mask"), "0x02014800\n");
-  EXPECT_EQ(read(port + "gids/0"), "fe80:0000:0000:0000:5254:00ff:fe00:0001\n");
-  EXPECT_EQ(read(port + "gid_attrs/types/0"), "IB/RoCE v1\n");
-  EXPECT_EQ(read(port + "gid_attrs/ndevs/0"), "");
-  EXPECT_EQ(read(port + "pkeys/0"), "0xffff\n");
+  expect_files(port, {{"state", "4: ACTIVE\n"},
+                      {"phys_state", "5: LinkUp\n"},
+                      {"link_layer", "InfiniBand\n"},
+                      {"rate", "200 Gb/sec (4X HDR)\n"},
+                      {"lid", "0x2\n"},
+                      {"lid_mask_count", "0\n"},
+                      {"sm_lid", "0x1\n"},
+                      {"sm_sl", "0\n"},
+                      {"cap_mask", "0x02014800\n"},
+                      {"gids/0", "fe80:0000:0000:0000:5254:00ff:fe00:0001\n"},
+                      {"gid_attrs/types/0", "IB/RoCE v1\n"},
+                      {"gid_attrs/ndevs/0", ""},
+                      {"pkeys/0", "0xffff\n"}});
   for (const char* table : {"gids", "gid_attrs/types", "gid_attrs/ndevs", "pkeys"})
     EXPECT_EQ(list(port + table).size(), 1U) << table;
-  EXPECT_EQ(read(port + "counters/port_xmit_data"), "0\n");
-  EXPECT_EQ(read(port + "counters/symbol_error"), "0\n");
-  EXPECT_EQ(read(port + "hw_counters/lifespan"), "10\n");
+  expect_files(
+      port, {{"counters/port_xmit_data", "0\n"}, {"counters/symbol_error", "0\n"}, {"hw_counters/lifespan", "10\n"}});
 }
 
 TEST_F(Sysfs, VerbsDevices) {
@@ -85,10 +87,10 @@ TEST_F(Sysfs, VerbsDevices) {
   EXPECT_EQ(read("host0/sys/class/infiniband_verbs/abi_version"), "6\n");
   EXPECT_EQ(read("host0/sys/class/infiniband_mad/abi_version"), "5\n");
   std::string node = "host0/sys/class/infiniband_verbs/uverbs1/";
-  EXPECT_EQ(read(node + "dev"), "231:193\n");
-  EXPECT_EQ(read(node + "ibdev"), "mlx5_1\n");
-  EXPECT_EQ(read(node + "abi_version"), "2\n");
-  EXPECT_EQ(read(node + "device/infiniband/mlx5_1/node_desc"), "host0 mlx5_1\n");
+  expect_files(node, {{"dev", "231:193\n"},
+                      {"ibdev", "mlx5_1\n"},
+                      {"abi_version", "2\n"},
+                      {"device/infiniband/mlx5_1/node_desc", "host0 mlx5_1\n"}});
   EXPECT_TRUE(fs::exists(dir_ / "hosts/host0/sys/class/infiniband/mlx5_1/device/infiniband_verbs/uverbs1"));
 }
 
@@ -104,13 +106,13 @@ TEST_F(Sysfs, LinksAreRelative) {
 TEST_F(Sysfs, Ethernet) {
   write(*parse("{hosts: 1, hcas: 2, link_layer: ethernet}", "f"));
   std::string port = "host0/sys/class/infiniband/mlx5_1/ports/1/";
-  EXPECT_EQ(read(port + "link_layer"), "Ethernet\n");
-  EXPECT_EQ(read(port + "lid"), "0x0\n");
-  EXPECT_EQ(read(port + "cap_mask"), "0x00010000\n");
-  EXPECT_EQ(read(port + "gid_attrs/types/0"), "IB/RoCE v1\n");
-  EXPECT_EQ(read(port + "gid_attrs/types/1"), "RoCE v2\n");
-  EXPECT_EQ(read(port + "gids/3"), "0000:0000:0000:0000:0000:ffff:0a01:0001\n");
-  EXPECT_EQ(read(port + "gid_attrs/ndevs/3"), "roce1\n");
+  expect_files(port, {{"link_layer", "Ethernet\n"},
+                      {"lid", "0x0\n"},
+                      {"cap_mask", "0x00010000\n"},
+                      {"gid_attrs/types/0", "IB/RoCE v1\n"},
+                      {"gid_attrs/types/1", "RoCE v2\n"},
+                      {"gids/3", "0000:0000:0000:0000:0000:ffff:0a01:0001\n"},
+                      {"gid_attrs/ndevs/3", "roce1\n"}});
   EXPECT_EQ(list(port + "gids").size(), 4U);
   EXPECT_EQ(read("host0/sys/class/infiniband/mlx5_1/device/class"), "0x020000\n");
 }
@@ -118,9 +120,7 @@ TEST_F(Sysfs, Ethernet) {
 TEST_F(Sysfs, RealMakesShowTheirIdentity) {
   write(*parse("hosts: [{hcas: [{model: connectx-6}]}]", "f"));
   std::string device = "host0/sys/class/infiniband/mlx5_0/";
-  EXPECT_EQ(read(device + "hca_type"), "MT4123\n");
-  EXPECT_EQ(read(device + "device/vendor"), "0x15b3\n");
-  EXPECT_EQ(read(device + "device/device"), "0x101b\n");
+  expect_files(device, {{"hca_type", "MT4123\n"}, {"device/vendor", "0x15b3\n"}, {"device/device", "0x101b\n"}});
 }
 
 TEST_F(Sysfs, UncabledPort) {
@@ -147,14 +147,14 @@ TEST_F(Sysfs, UpdateChangesWhatDiffersOnly) {
   now.pkeys = {0x8001, 0x7fff};
   now.gids.push_back({Gid{{1, 2, 3}}, GidType::ib});
   ASSERT_TRUE(update_port(dir_.path(), fabric_, {0, 0, 0}, before, now));
-  EXPECT_EQ(read(port + "state"), "1: DOWN\n");
-  EXPECT_EQ(read(port + "phys_state"), "3: Disabled\n");
-  EXPECT_EQ(read(port + "lid"), "0x1234\n");
-  EXPECT_EQ(read(port + "lid_mask_count"), "3\n");
-  EXPECT_EQ(read(port + "pkeys/0"), "0x8001\n");
-  EXPECT_EQ(read(port + "pkeys/1"), "0x7fff\n");
-  EXPECT_EQ(read(port + "gids/1"), "0102:0300:0000:0000:0000:0000:0000:0000\n");
-  EXPECT_EQ(read(port + "gid_attrs/types/1"), "IB/RoCE v1\n");
+  expect_files(port, {{"state", "1: DOWN\n"},
+                      {"phys_state", "3: Disabled\n"},
+                      {"lid", "0x1234\n"},
+                      {"lid_mask_count", "3\n"},
+                      {"pkeys/0", "0x8001\n"},
+                      {"pkeys/1", "0x7fff\n"},
+                      {"gids/1", "0102:0300:0000:0000:0000:0000:0000:0000\n"},
+                      {"gid_attrs/types/1", "IB/RoCE v1\n"}});
   EXPECT_EQ(inode("rate"), rate_before);
   EXPECT_NE(inode("state"), state_before) << "replaced, not written into: a reader sees the old text or the new";
   ASSERT_TRUE(update_port(dir_.path(), fabric_, {0, 0, 0}, now, before));
@@ -171,11 +171,11 @@ TEST_F(Sysfs, Counters) {
       .tx_bytes = 4096, .tx_packets = 7, .rx_bytes = 1ULL << 40, .rx_packets = 9, .multicast_tx_packets = 2};
   ASSERT_TRUE(write_counters(dir_.path(), fabric_, {0, 0, 0}, counters));
   std::string path = "host0/sys/class/infiniband/mlx5_0/ports/1/counters/";
-  EXPECT_EQ(read(path + "port_xmit_data"), "1024\n");
-  EXPECT_EQ(read(path + "port_rcv_data"), "274877906944\n");
-  EXPECT_EQ(read(path + "port_xmit_packets"), "7\n");
-  EXPECT_EQ(read(path + "unicast_xmit_packets"), "5\n");
-  EXPECT_EQ(read(path + "multicast_xmit_packets"), "2\n");
+  expect_files(path, {{"port_xmit_data", "1024\n"},
+                      {"port_rcv_data", "274877906944\n"},
+                      {"port_xmit_packets", "7\n"},
+                      {"unicast_xmit_packets", "5\n"},
+                      {"multicast_xmit_packets", "2\n"}});
 }
 
 TEST_F(Sysfs, RewritingTheWholeTreeIsAllowed) {

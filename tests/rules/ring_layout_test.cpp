@@ -1,8 +1,10 @@
 #include "hca/rules/ring_layout.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include "abi/rxe.h"
+#include "hca/engine/ring.h"
 #include "hca/limits.h"
 
 namespace softib::hca {
@@ -26,6 +28,32 @@ TEST(RingLayout, ElementsHoldTheirLists) {
     for (u32 bytes : {0U, 64U, 256U, 1024U})
       EXPECT_GE(1U << send_layout(1, sges, bytes).log2_size, sizeof(abi::SendWqe) + std::max(sges * 16, bytes));
   }
+}
+
+TEST(RingLayout, NoneIsLargerThanViewsReach) {
+  EXPECT_EQ(cq_layout(limits::max_cqe).bytes(), abi::ring_head_size + limits::max_ring_bytes);
+  RingLayout send = send_layout(limits::max_qp_wr, limits::max_sge, limits::max_inline);
+  EXPECT_LE(send.bytes(), limits::max_ring_bytes);
+  EXPECT_LE(1U << send.log2_size, limits::max_element_bytes);
+  RingLayout receive = receive_layout(limits::max_srq_wr, limits::max_srq_sge);
+  EXPECT_LE(receive.bytes(), limits::max_ring_bytes);
+  EXPECT_LE(1U << receive.log2_size, limits::max_element_bytes);
+}
+
+// Whatever stands in a record of the segment. Views are made of a segment that nobody touches here.
+TEST(RingView, StaysWithinReachOfTheArena) {
+  void* place = ::mmap(nullptr, ipc::segment_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(place, MAP_FAILED);
+  auto& segment = *static_cast<ipc::Segment*>(place);
+  const u8* end = segment.arena + ipc::arena_size + ring_reach;
+  for (u64 offset : {u64{0}, u64{8}, ipc::arena_size - 8, ipc::arena_size - 4096, ipc::arena_size + 12345, ~u64{0}})
+    for (u32 mask : {0U, 1U, 0x3f'ffffU, 0xdead'beefU, ~0U})
+      for (u32 log2_size : {0U, 6U, 11U, 31U, 63U, 200U, ~0U}) {
+        const u8* element = Ring(segment, offset, mask).at<u8>(~0U, log2_size);
+        EXPECT_GE(element, segment.arena + abi::ring_head_size);
+        EXPECT_LE(element + limits::max_element_bytes, end);
+      }
+  ::munmap(place, ipc::segment_size);
 }
 
 TEST(PlanQp, GrantsAtLeastWhatIsAskedFor) {

@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "base/types.h"
+#include "passing.h"
 #include "shim/live_commands.h"
 
 namespace softib::tests {
@@ -71,38 +72,10 @@ int wait_for(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-void send_descriptor(int socket, int fd, u32 note) {
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-  iovec piece{&note, sizeof note};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = room;
-  message.msg_controllen = sizeof room;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  *header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  ASSERT_EQ(::sendmsg(socket, &message, 0), static_cast<ssize_t>(sizeof note));
-}
-
-int receive_descriptor(int socket, u32& note) {
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-  iovec piece{&note, sizeof note};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = room;
-  message.msg_controllen = sizeof room;
-  if (::recvmsg(socket, &message, 0) != static_cast<ssize_t>(sizeof note)) return -1;
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
-  return fd;
-}
-
 // What the receiver of a context does: its own registrations in a PD of the sender's.
 int use_received(int socket) {
   u32 handle = 0;
-  int fd = receive_descriptor(socket, handle);
+  int fd = test::receive_descriptor(socket, &handle);
   ibv_context* imported = fd >= 0 ? context_on(fd) : nullptr;
   if (!imported) return 1;
   ibv_pd senders{imported, handle};
@@ -190,7 +163,7 @@ TEST_F(Live, ASentContextWorksInAnotherProcess) {
   if (child == 0) ::_exit(use_received(there.get()));
   ibv_pd* pd = ::ibv_alloc_pd(context);
   ASSERT_TRUE(pd);
-  send_descriptor(here.get(), context->cmd_fd, pd->handle);
+  test::send_descriptor(here.get(), context->cmd_fd, pd->handle);
   EXPECT_EQ(wait_for(child), 0);
   EXPECT_EQ(::ibv_dealloc_pd(pd), 0);
 }

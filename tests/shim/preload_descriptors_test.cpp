@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "passing.h"
 #include "shim/netlink_parse.h"
 
 extern char** environ;
@@ -89,27 +90,14 @@ TEST_F(PreloadDescriptors, ADescriptorSentThroughASocketStaysWhatItIs) {
   int pair[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
   Fd here(pair[0]), there(pair[1]);
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-  char byte = 'f';
-  iovec piece{&byte, 1};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = room;
-  message.msg_controllen = sizeof room;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  *header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
-  std::memcpy(CMSG_DATA(header), &pair[1], sizeof(int));
-  ASSERT_EQ(::sendmsg(here.get(), &message, 0), 1);
-  message.msg_controllen = sizeof room;
-  ASSERT_EQ(::recvmsg(there.get(), &message, 0), 1);
-  int received;
-  std::memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof received);
+  test::send_descriptor(here.get(), pair[1]);
+  int received = test::receive_descriptor(there.get());
   Fd copy(received);
   struct stat status {};
   EXPECT_EQ(::fstat(copy.get(), &status), 0);  // asks whether it is a command file; it is none
   EXPECT_TRUE(S_ISSOCK(status.st_mode));
   EXPECT_EQ(::write(copy.get(), "y", 1), 1);
+  char byte = 0;
   EXPECT_EQ(::read(here.get(), &byte, 1), 1);
   EXPECT_EQ(byte, 'y');
 }

@@ -46,36 +46,22 @@ Result<Cqs::Created> Cqs::create(u32 context, u32 creator, const ipc::CreateCq::
   cq.user_handle = request.user_handle;
   World::raise_limit(world_.segment.header.cq_limit, id);
   cq.generation.store(world_.new_generation(), std::memory_order_release);
-  cqs_.emplace(id, CqObject{context, creator, request.channel, 0, *ring, {}});
+  cqs_.emplace(id, CqObject{context, creator, request.channel, 0, ResizableRing(*ring)});
   if (request.channel) channels_.attach(request.channel);
   return Created{id, layout.entries(), *ring};
 }
 
 Result<Cqs::Created> Cqs::resize(u32 id, u32 entries) {
-  CqObject& cq = cqs_.at(id);
   if (entries == 0 || entries > hca::limits::max_cqe) return fail(EINVAL);
-  if (cq.spare.offset) return fail(EBUSY);  // another resize is under way
   hca::RingLayout layout = hca::cq_layout(entries);
-  auto ring = place_ring(world_, layout);
+  auto ring = cqs_.at(id).ring.begin_resize(world_, layout);
   if (!ring) return fail(ring.error());
-  cq.spare = *ring;
   return Created{id, layout.entries(), *ring};
 }
 
-Result<void> Cqs::free_spare(u32 id, u64 ring) {
-  CqObject& cq = cqs_.at(id);
-  u64 in_use = world_.segment.cqs[id].ring;
-  if (ring == in_use || (ring != cq.ring.offset && ring != cq.spare.offset)) return fail(EINVAL);
-  if (ring == cq.ring.offset) std::swap(cq.ring, cq.spare);  // the move took place
-  cq.spare = {};
-  world_.free_later(ring);
-  return {};
-}
-
-u32 Cqs::find_by_spare(u32 context, u64 ring) const {
-  for (const auto& [id, cq] : cqs_)
-    if (cq.context == context && cq.spare.offset && (cq.spare.offset == ring || cq.ring.offset == ring)) return id;
-  return 0;
+Result<void> Cqs::end_resize(u32 id, u64 ring) {
+  auto ended = cqs_.at(id).ring.end_resize(world_, ring, world_.segment.cqs[id].ring);
+  return ended ? Result<void>{} : fail(ended.error());
 }
 
 Result<ipc::DestroyCq::Reply> Cqs::destroy(u32 id) {
@@ -92,8 +78,7 @@ void Cqs::drop(u32 id) {
   CqObject cq = found->second;
   cqs_.erase(found);
   world_.segment.cqs[id].generation.store(0, std::memory_order_seq_cst);
-  world_.free_later(cq.ring.offset);
-  world_.free_later(cq.spare.offset);
+  cq.ring.free(world_);
   world_.limbo.add([this, id] { indices_.give_back(id); });
 }
 

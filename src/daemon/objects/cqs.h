@@ -5,6 +5,7 @@
 
 #include "daemon/objects/channels.h"
 #include "daemon/objects/index_pool.h"
+#include "daemon/objects/resizable_ring.h"
 #include "ipc/protocol.h"
 
 namespace softib::daemon {
@@ -14,8 +15,7 @@ struct CqObject {
   u32 creator;
   u32 channel;
   u32 users = 0;  // QPs, each counted for sending and for receiving
-  RingBlock ring;
-  RingBlock spare;  // after resize, until free_ring
+  ResizableRing ring;
 };
 
 class Cqs {
@@ -29,8 +29,8 @@ class Cqs {
   };
   Result<Created> create(u32 context, u32 creator, const ipc::CreateCq::Request& request);
   Result<Created> resize(u32 id, u32 entries);
-  // The ring that the CQ does not use (any more). EINVAL: not a spare ring of this CQ.
-  Result<void> free_spare(u32 id, u64 ring);
+  // Gives back the ring that the CQ does not use (any more). EINVAL: none of this CQ, or in use.
+  Result<void> end_resize(u32 id, u64 ring);
 
   // EBUSY while QPs use it.
   Result<ipc::DestroyCq::Reply> destroy(u32 id);
@@ -40,7 +40,6 @@ class Cqs {
   void unuse(u32 id);
 
   [[nodiscard]] CqObject* find(u32 id);
-  [[nodiscard]] u32 find_by_spare(u32 context, u64 ring) const;  // 0 = none
   [[nodiscard]] const std::unordered_map<u32, CqObject>& all() const { return cqs_; }
 
  private:

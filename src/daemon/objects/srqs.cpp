@@ -49,7 +49,7 @@ Result<ipc::CreateSrq::Reply> Srqs::create(u32 context, u32 creator, const ipc::
   World::raise_limit(world_.segment.header.srq_limit, id);
   srq.generation.store(world_.new_generation(), std::memory_order_release);
   pds_.use(request.pd);
-  srqs_.emplace(id, SrqObject{context, creator, request.pd, 0, *ring, {}});
+  srqs_.emplace(id, SrqObject{context, creator, request.pd, 0, ResizableRing(*ring)});
   return ipc::CreateSrq::Reply{id, layout.entries(), max_sge, ring->bytes, ring->offset};
 }
 
@@ -61,7 +61,6 @@ Result<void> Srqs::check_change(u32 id, SrqAttr mask, const ipc::ModifySrq::Requ
   if (resizes && (request.max_wr == 0 || request.max_wr > hca::limits::max_srq_wr)) return fail(EINVAL);
   u32 limit = has(mask, SrqAttr::limit) ? request.limit : srq.limit.load(std::memory_order_relaxed);
   if (limit > (resizes ? request.max_wr : srq.max_wr)) return fail(EINVAL);
-  if (resizes && srqs_.at(id).spare.offset) return fail(EBUSY);  // another change is under way
   return {};
 }
 
@@ -73,10 +72,9 @@ Result<ipc::ModifySrq::Reply> Srqs::modify(u32 id, const ipc::ModifySrq::Request
   ipc::ModifySrq::Reply reply{srq.max_wr, 0, 0};
   if (has(mask, SrqAttr::max_wr)) {
     hca::RingLayout layout = hca::receive_layout(request.max_wr, srq.max_sge);
-    auto ring = place_ring(world_, layout);
+    auto ring = object.ring.begin_resize(world_, layout);
     if (!ring) return fail(ring.error());
-    object.spare = *ring;
-    object.spare_max_wr = layout.entries();
+    object.new_max_wr = layout.entries();
     reply = {layout.entries(), ring->bytes, ring->offset};
   }
   if (has(mask, SrqAttr::limit)) srq.limit.store(request.limit, std::memory_order_release);
@@ -88,23 +86,13 @@ ipc::QuerySrq::Reply Srqs::query(u32 id) const {
   return {srq.max_wr, srq.max_sge, srq.limit.load(std::memory_order_relaxed)};
 }
 
-Result<void> Srqs::free_spare(u32 id, u64 ring) {
+Result<void> Srqs::end_resize(u32 id, u64 ring) {
   SrqObject& object = srqs_.at(id);
   ipc::Srq& srq = world_.segment.srqs[id];
-  if (ring == srq.ring || (ring != object.ring.offset && ring != object.spare.offset)) return fail(EINVAL);
-  if (ring == object.ring.offset) {  // the move took place
-    std::swap(object.ring, object.spare);
-    srq.max_wr = object.spare_max_wr;
-  }
-  object.spare = {};
-  world_.free_later(ring);
+  auto ended = object.ring.end_resize(world_, ring, srq.ring);
+  if (!ended) return fail(ended.error());
+  if (*ended == ResizableRing::Resize::took_place) srq.max_wr = object.new_max_wr;
   return {};
-}
-
-u32 Srqs::find_by_spare(u32 context, u64 ring) const {
-  for (const auto& [id, srq] : srqs_)
-    if (srq.context == context && srq.spare.offset && (srq.spare.offset == ring || srq.ring.offset == ring)) return id;
-  return 0;
 }
 
 Result<ipc::DestroySrq::Reply> Srqs::destroy(u32 id) {
@@ -121,8 +109,7 @@ void Srqs::drop(u32 id) {
   srqs_.erase(found);
   world_.segment.srqs[id].generation.store(0, std::memory_order_seq_cst);
   pds_.unuse(srq.pd);
-  world_.free_later(srq.ring.offset);
-  world_.free_later(srq.spare.offset);
+  srq.ring.free(world_);
   world_.limbo.add([this, id] { indices_.give_back(id); });
 }
 

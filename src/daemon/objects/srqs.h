@@ -5,7 +5,7 @@
 
 #include "daemon/objects/index_pool.h"
 #include "daemon/objects/pds.h"
-#include "daemon/objects/world.h"
+#include "daemon/objects/resizable_ring.h"
 #include "hca/rules/bits.h"
 #include "ipc/protocol.h"
 
@@ -16,9 +16,8 @@ struct SrqObject {
   u32 creator;
   u32 pd;
   u32 users = 0;
-  RingBlock ring;
-  RingBlock spare;       // after modify, until free_ring
-  u32 spare_max_wr = 0;  // entries of the spare ring
+  ResizableRing ring;
+  u32 new_max_wr = 0;  // entries of the ring that a resize moves to
 };
 
 class Srqs {
@@ -28,7 +27,8 @@ class Srqs {
   Result<ipc::CreateSrq::Reply> create(u32 context, u32 creator, const ipc::CreateSrq::Request& request);
   Result<ipc::ModifySrq::Reply> modify(u32 id, const ipc::ModifySrq::Request& request);
   [[nodiscard]] ipc::QuerySrq::Reply query(u32 id) const;
-  Result<void> free_spare(u32 id, u64 ring);
+  // Gives back the ring that the SRQ does not use (any more). EINVAL: none of this SRQ, or in use.
+  Result<void> end_resize(u32 id, u64 ring);
 
   // EBUSY while QPs use it.
   Result<ipc::DestroySrq::Reply> destroy(u32 id);
@@ -38,7 +38,6 @@ class Srqs {
   void unuse(u32 id);
 
   [[nodiscard]] SrqObject* find(u32 id);
-  [[nodiscard]] u32 find_by_spare(u32 context, u64 ring) const;
   [[nodiscard]] const std::unordered_map<u32, SrqObject>& all() const { return srqs_; }
 
  private:
