@@ -41,6 +41,18 @@ def has_option(program, option):
     return re.search(rf"^\s+{re.escape(option)}[,=\s]", help_text(program), re.M) is not None
 
 
+# Earlier ones ask for the next completion event with completions of the last one still in the queue (mended upstream by
+# "Fix BW tests stuck pending completion event"): with many of them at once, they wait for ever, on any device.
+WAITS_WITH_EMPTY_QUEUES = (6, 14)
+
+
+@functools.lru_cache(maxsize=None)
+def perftest_version():
+    done = subprocess.run(["ib_send_bw", "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"(\d+)\.(\d+)", done.stdout + done.stderr)
+    return tuple(int(part) for part in found.groups()) if found else (0, 0)
+
+
 def connections(program):
     """Connection types that the program offers and the rxe interface has; the others with the reason to skip."""
     found = re.search(r"--connection=<([A-Z/]+)>", help_text(program))
@@ -50,6 +62,8 @@ def connections(program):
 
 def perftest_case(program, connection, label, options, quick=False, **more):
     count = LOSSLESS_COUNT if connection != "RC" else 1000
+    if "-l" in options:
+        count -= count % int(options[options.index("-l") + 1])  # perftest wants a multiple
     if "-n" not in options:
         options = [*options, "-n", str(count)]
     name = " ".join([program, connection, label]).strip()
@@ -64,9 +78,11 @@ def perftest_sized(program, connection):
     yield perftest_case(program, connection, "-a", ["-a", *count], connection == "RC", seconds=120)
     for size in SIZES:
         quick = connection == "RC" and size in (1, 4097)
-        limit = 4096 if connection == "UD" else size
-        yield perftest_case(program, connection, f"-s {size}", ["-s", str(size)], quick,
-                            expect={"bytes": min(size, limit)})
+        if connection == "UD" and size > 4096:
+            yield perftest_case(program, connection, f"-s {size}", ["-s", str(size)], quick,
+                                expect={"refusal": "Max message size in UD cannot be greater than MTU"})
+            continue
+        yield perftest_case(program, connection, f"-s {size}", ["-s", str(size)], quick, expect={"bytes": size})
     if connection != "UD":
         yield perftest_case(program, connection, "-s 1GiB", ["-s", str(GIBIBYTE), "-n", "5"], seconds=300,
                             expect={"bytes": GIBIBYTE, "huge": True})
@@ -87,7 +103,9 @@ def perftest_modes(program, connection):
     if has_option(program, "-e"):
         yield perftest_case(program, connection, "-e", ["-e"], True)
         if program in BANDWIDTH:
-            yield perftest_case(program, connection, "-e -b -q 8", ["-e", "-b", "-q", "8"])
+            old = program == "ib_send_bw" and perftest_version() < WAITS_WITH_EMPTY_QUEUES
+            yield perftest_case(program, connection, "-e -b -q 8", ["-e", "-b", "-q", "8"],
+                                skip="this perftest loses a completion event of its own making" if old else "")
     else:
         yield perftest_case(program, connection, "-e", ["-e"], skip="the program has no -e")
     if has_option(program, "-g") and connection == "UD":

@@ -74,6 +74,10 @@ def run_perftest(fabric, case):
         raise Skip("perftest joins the group at the subnet manager, which needs management datagrams")
     port = free_port()
     command = [case.program, "-d", "mlx5_0", "-F", "-p", str(port), *case.options]
+    if "refusal" in case.expect:
+        status, output = fabric.run("host0", command)
+        check(status != 0 and case.expect["refusal"] in output, f"status {status}, expected a refusal:\n{output}")
+        return
     client, server = pair(fabric, command, [*command, "127.0.0.1"], port, case.seconds)
     for output in (client, server):
         check(not complaint(output), f"complains: {complaint(output)}\n{output}")
