@@ -69,6 +69,9 @@ struct PortPlace {
 // "hosts/host0/sys/devices/pci0000:00/0000:10:00.0/infiniband/mlx5_0/ports/1", below the fabric's folder.
 [[nodiscard]] std::string port_path(const Fabric& fabric, PortPlace place);
 
+// The N of the port's umadN: ports of a host are counted through its HCAs.
+[[nodiscard]] u32 port_number_on_host(const Fabric& fabric, PortPlace place);
+
 // Name of the (not yet existing) network device behind an Ethernet port, as gid_attrs/ndevs has it.
 [[nodiscard]] std::string net_device_name(const Fabric& fabric, PortPlace place);
 
