@@ -175,6 +175,8 @@ std::vector<Plane::PortChange> Plane::take_changes() {
   return std::exchange(changes_, {});
 }
 
+fabric::PortStatus Plane::status(u32 port) const { return status_of(segment_.ports[port]); }
+
 bool Plane::take_routes_changed() { return std::exchange(routes_changed_, false); }
 
 u32 Plane::resolve(u32 port, u16 dlid, u8 sl, u16 pkey) const {

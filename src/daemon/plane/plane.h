@@ -47,6 +47,7 @@ class Plane final : private net::Observer, private MadLayer::Outside {
   };
   [[nodiscard]] std::vector<PortChange> take_changes();
   [[nodiscard]] bool take_routes_changed();
+  [[nodiscard]] fabric::PortStatus status(u32 port) const;  // by index in the segment
 
   // -- for the data path: the segment's port at the end of the way from `port`, 0: lost
   [[nodiscard]] u32 resolve(u32 port, u16 dlid, u8 sl, u16 pkey) const;
