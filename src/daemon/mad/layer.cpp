@@ -19,6 +19,85 @@ bool asks(const wire::Mad& mad) { return !wire::is_response(mad); }
 
 }  // namespace
 
+// The long messages of a port's queue pair 1, in segments.
+class MadLayer::Transfers final : private wire::rmpp::Exchange::Owner {
+ public:
+  Transfers(MadLayer& layer, u32 port) : layer_(layer), port_(port), exchange_(*this) {}
+
+  // `packet` has the addresses that every segment goes out with.
+  void send(const wire::Packet& packet, std::span<const u8> mad, u64 now) {
+    const auto peer = peer_of(packet, packet.dlid, packet.destination_qp);
+    const u32 offset = wire::rmpp::data_offset(peer.mgmt_class);
+    addresses_[peer] = packet;
+    wire::rmpp::Message message{packet.mad, {}};
+    if (mad.size() > offset) message.data.assign(mad.begin() + offset, mad.end());
+    exchange_.send(peer, std::move(message), now);
+  }
+
+  void received(const wire::Packet& packet, u64 now) {
+    const auto peer = peer_of(packet, packet.slid, packet.source_qp);
+    // Answers to segments of ours go the way that those went.
+    if (!addresses_.contains(peer)) addresses_[peer] = way_back(packet);
+    if (wire::rmpp::type_of(packet.mad) == wire::rmpp::Type::data) last_[peer] = packet;
+    exchange_.received(peer, packet.mad, now);
+  }
+
+  u64 on_time(u64 now) {
+    const u64 next = exchange_.on_time(now);
+    if (exchange_.idle()) {
+      addresses_.clear();
+      last_.clear();
+    }
+    return next;
+  }
+
+ private:
+  using Peer = wire::rmpp::Peer;
+
+  static Peer peer_of(const wire::Packet& packet, u16 lid, u32 qp) {
+    return {lid, qp, get(packet.mad, header::transaction), wire::class_of(packet.mad)};
+  }
+  static wire::Packet way_back(const wire::Packet& packet) {
+    wire::Packet back = packet;
+    std::swap(back.slid, back.dlid);
+    std::swap(back.source_qp, back.destination_qp);
+    if (back.global) std::swap(back.global->source, back.global->destination);
+    return back;
+  }
+
+  void transmit(const Peer& peer, const wire::Mad& mad) override {
+    auto found = addresses_.find(peer);
+    if (found == addresses_.end()) return;
+    wire::Packet packet = found->second;
+    packet.mad = mad;
+    layer_.outside_.send(port_, packet);
+  }
+  void arrived(const Peer& peer, wire::rmpp::Message message) override {
+    auto found = last_.find(peer);
+    if (found == last_.end()) return;
+    const wire::Packet packet = found->second;
+    last_.erase(found);
+    layer_.received_message(port_, packet, message);
+  }
+  void sent(const Peer&, wire::rmpp::Outcome, wire::rmpp::Status) override {}
+
+  MadLayer& layer_;
+  u32 port_;
+  wire::rmpp::Exchange exchange_;
+  std::map<Peer, wire::Packet> addresses_;
+  std::map<Peer, wire::Packet> last_;  // a segment of each message that is coming in: whose it is, where it is from
+};
+
+MadLayer::MadLayer(Outside& outside) : outside_(outside) {}
+
+MadLayer::~MadLayer() = default;
+
+MadLayer::Transfers& MadLayer::transfers(u32 port) {
+  auto& found = transfers_[port];
+  if (!found) found = std::make_unique<Transfers>(*this, port);
+  return *found;
+}
+
 u32 MadLayer::open(u32 port) {
   files_.emplace(++last_file_, File{port, {}});
   return last_file_;
@@ -103,7 +182,10 @@ Result<void> MadLayer::write(u32 file, const ipc::UmadFrame& frame, std::span<co
     if (frame.timeout_ms) await(id, packet, frame, now);
   }
   const u32 port = agent->port;
-  outside_.send(port, packet);
+  if (agent->registration.has_rmpp() && has_rmpp_header(mad[1]) && wire::rmpp::is_active(packet.mad))
+    transfers(port).send(packet, mad, now);
+  else
+    outside_.send(port, packet);
   return {};
 }
 
@@ -113,6 +195,15 @@ void MadLayer::await(u32 agent, const wire::Packet& packet, const ipc::UmadFrame
   const u64 transaction = get(packet.mad, header::transaction);
   requests_.emplace(transaction, Request{agent, packet, timeout, frame.retries, now + timeout});
   deadlines_.emplace(now + timeout, transaction);
+}
+
+// The response is on its way.
+void MadLayer::await_longer(u64 transaction, u64 now) {
+  auto found = requests_.find(transaction);
+  if (found == requests_.end()) return;
+  deadlines_.erase({found->second.deadline, transaction});
+  found->second.deadline = now + found->second.timeout_ns;
+  deadlines_.emplace(found->second.deadline, transaction);
 }
 
 void MadLayer::forget(u64 transaction) {
@@ -138,7 +229,9 @@ u64 MadLayer::on_time(u64 now) {
     const wire::Packet again = request.packet;
     outside_.send(agents_.at(request.agent).port, again);
   }
-  return deadlines_.empty() ? never : deadlines_.begin()->first;
+  u64 next = deadlines_.empty() ? never : deadlines_.begin()->first;
+  for (auto& [port, transfers] : transfers_) next = std::min(next, transfers->on_time(now));
+  return next;
 }
 
 // The program gets its request's header back.
@@ -187,7 +280,37 @@ ipc::UmadFrame MadLayer::describe(const Agent& agent, const wire::Packet& packet
   return frame;
 }
 
-bool MadLayer::received(u32 port, const wire::Packet& packet, u64) {
+// A segment of a long message, for an agent that gets it whole. False: for nobody of that kind.
+bool MadLayer::received_segment(u32 port, const wire::Packet& packet, u64 now) {
+  if (wire::rmpp::type_of(packet.mad) == wire::rmpp::Type::data) {
+    const Agent* agent = agent_for(port, packet);
+    if (!agent || !agent->registration.has_rmpp()) return false;
+    if (wire::is_response(packet.mad)) await_longer(get(packet.mad, header::transaction), now);
+  } else if (!transfers_.contains(port)) {
+    return false;
+  }
+  transfers(port).received(packet, now);
+  return true;
+}
+
+void MadLayer::received_message(u32 port, const wire::Packet& last, const wire::rmpp::Message& message) {
+  const Agent* agent = agent_for(port, last);
+  if (!agent) return;
+  if (wire::is_response(last.mad)) {
+    const u64 transaction = get(last.mad, header::transaction);
+    if (!requests_.contains(transaction)) return;
+    forget(transaction);
+  }
+  const u32 offset = wire::rmpp::data_offset(wire::class_of(last.mad));
+  std::vector<u8> whole(message.head.begin(), message.head.begin() + offset);
+  whole.insert(whole.end(), message.data.begin(), message.data.end());
+  outside_.deliver(agent->file, describe(*agent, last, static_cast<u32>(whole.size())), whole);
+}
+
+bool MadLayer::received(u32 port, const wire::Packet& packet, u64 now) {
+  if (has_rmpp_header(static_cast<u8>(wire::class_of(packet.mad))) && wire::rmpp::is_active(packet.mad) &&
+      received_segment(port, packet, now))
+    return true;
   const Agent* agent = agent_for(port, packet);
   if (!agent) {
     if (wire::is_response(packet.mad)) return false;

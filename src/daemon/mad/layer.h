@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "daemon/mad/registration.h"
 #include "ipc/umad.h"
 #include "wire/packet.h"
+#include "wire/rmpp_exchange.h"
 
 namespace softib::daemon {
 
@@ -31,7 +33,8 @@ class MadLayer {
     [[nodiscard]] virtual wire::GidBytes gid(u32 port, u8 index) const = 0;
   };
 
-  explicit MadLayer(Outside& outside) : outside_(outside) {}
+  explicit MadLayer(Outside& outside);
+  ~MadLayer();
 
   [[nodiscard]] u32 open(u32 port);
   void close(u32 file);
@@ -78,16 +81,22 @@ class MadLayer {
                                          std::span<const u8> mad) const;
   [[nodiscard]] ipc::UmadFrame describe(const Agent& agent, const wire::Packet& packet, u32 length) const;
   void await(u32 agent, const wire::Packet& packet, const ipc::UmadFrame& frame, u64 now);
+  void await_longer(u64 transaction, u64 now);
   void forget(u64 transaction);
   void drop_agent(u32 id);
   void report_timeout(const Request& request);
   void refuse(u32 port, const wire::Packet& packet);
+  class Transfers;
+  [[nodiscard]] Transfers& transfers(u32 port);
+  bool received_segment(u32 port, const wire::Packet& packet, u64 now);
+  void received_message(u32 port, const wire::Packet& last, const wire::rmpp::Message& message);
 
   Outside& outside_;
   std::map<u32, File> files_;
-  std::map<u32, Agent> agents_;              // by id, which is the high half of its transaction ids
-  std::map<u64, Request> requests_;          // by transaction id
-  std::set<std::pair<u64, u64>> deadlines_;  // and transaction id
+  std::map<u32, Agent> agents_;                          // by id, which is the high half of its transaction ids
+  std::map<u32, std::unique_ptr<Transfers>> transfers_;  // by port
+  std::map<u64, Request> requests_;                      // by transaction id
+  std::set<std::pair<u64, u64>> deadlines_;              // and transaction id
   u32 last_file_ = 0;
   u32 last_agent_ = 0;
 };
