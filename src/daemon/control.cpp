@@ -45,6 +45,8 @@ Control::Control(fabric::Fabric fabric, std::unique_ptr<SegmentFile> file, Watch
       qps_({world_, pds_, keys_, cqs_, srqs_, groups_, resolver_}) {
   if (fabric_.link_layer == ipc::LinkLayer::infiniband)
     plane_ = std::make_unique<Plane>(fabric_, file_->segment(), watcher);
+  if (plane_)
+    routes_.follow([this](u32 port, u16 dlid, u8 sl, u16 pkey) { return plane_->resolve(port, dlid, sl, pkey); });
 }
 
 Control::~Control() { segment().header.daemon_alive.store(0, std::memory_order_release); }
@@ -211,6 +213,7 @@ const Control::Row* Rows::find(ipc::Op op) {
       row<ipc::RaiseEvent, &Control::raise_event>(process),
       row<ipc::Status, &Control::status>(attachment),
       row<ipc::ListHandles, &Control::list_handles>(context),
+      row<ipc::FindRoute, &Control::find_route>(process),
       row<ipc::OpenUmad, &Control::open_umad>(process),
       row<ipc::UmadRegister, &Control::umad_register>(process),
       row<ipc::UmadUnregister, &Control::umad_unregister>(process),

@@ -60,6 +60,13 @@ Result<ipc::Empty> Control::umad_unregister(Caller&, const ipc::UmadUnregister::
   return ipc::Empty{};
 }
 
+Result<ipc::FindRoute::Reply> Control::find_route(Caller&, const ipc::FindRoute::Request& request) {
+  settle();  // what changed is told before it is walked
+  auto port = request.kind == ipc::ObjectKind::ah ? ahs_.find_route(request.object) : qps_.find_route(request.object);
+  if (!port) return fail(port.error());
+  return ipc::FindRoute::Reply{*port, 0};
+}
+
 void Control::umad_readable(u32 file, u64 now) {
   if (plane_) plane_->umad_readable(file, now);
 }

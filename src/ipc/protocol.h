@@ -45,6 +45,7 @@ enum class Op : u32 {
   raise_event,
   status,
   list_handles,
+  find_route,
   open_umad,
   umad_register,
   umad_unregister,
@@ -527,6 +528,19 @@ struct ListHandles {
     u32 count;
     u32 total;
     u32 handles[4096];
+  };
+};
+
+// Looks up again where the address vector of a QP or an AH leads, since routes have changed, and writes it there.
+struct FindRoute {
+  static constexpr Op op = Op::find_route;
+  struct Request {
+    ObjectKind kind;  // qp or ah
+    u32 object;
+  };
+  struct Reply {
+    u32 port;  // 0: nowhere
+    u32 reserved;
   };
 };
 

@@ -1,5 +1,7 @@
 #include "daemon/objects/ahs.h"
 
+#include <atomic>
+
 #include "hca/limits.h"
 #include "hca/rules/address.h"
 
@@ -11,10 +13,11 @@ constexpr u32 rest = 256;
 
 }  // namespace
 
-void Resolver::resolve(ipc::AddressVector& av, u32 local_port) const {
+// The port before the epoch: who sees the new epoch sees the port that belongs to it.
+void Resolver::resolve(ipc::AddressVector& av, u32 local_port, u16 pkey) const {
   av.group = 0;
-  av.port = world_.routes.resolve(av, local_port);
-  av.route_epoch = world_.routes.epoch();
+  std::atomic_ref(av.port).store(world_.routes.resolve(av, local_port, pkey), std::memory_order_relaxed);
+  std::atomic_ref(av.route_epoch).store(world_.routes.epoch(), std::memory_order_release);
 }
 
 Result<void> Resolver::resolve_datagram(ipc::AddressVector& av, u32 local_port) const {
@@ -64,6 +67,15 @@ Result<u32> Ahs::create(u32 context, u32 creator, u32 device, const ipc::CreateA
   pds_.use(request.pd);
   ahs_.emplace(id, AhObject{context, creator, request.pd, av.group});
   return id;
+}
+
+Result<u32> Ahs::find_route(u32 id) {
+  auto found = ahs_.find(id);
+  if (found == ahs_.end()) return fail(ENOENT);
+  ipc::Ah& ah = world_.segment.ahs[id];
+  if (found->second.group) return 0;
+  resolver_.resolve(ah.av, ah.port);
+  return ah.av.port;
 }
 
 void Ahs::drop(u32 id) {

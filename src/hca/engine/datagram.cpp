@@ -46,6 +46,7 @@ void write_grh(u8* grh, const ipc::Port& from, const ipc::AddressVector& av, u64
 
 struct Datagram {
   const SendWork& work;
+  ipc::Ah& ah;
   const ipc::AddressVector& av;
   const Buffers& payload;
   const u8* grh;  // nullptr: sent without
@@ -102,13 +103,15 @@ void deliver_to_group(Context& context, const Datagram& datagram, u32 index) {
 
 void deliver_to_one(Context& context, const Datagram& datagram, u32 qpn) {
   Qp* target = context.qp(qpn);
-  if (target && target->port == port_behind(context, datagram.av)) deliver_datagram(context, *target, datagram);
+  const u32 ah_index = datagram.work.wqe.wr.wr.ud.ah_num;
+  if (target && target->port == port_behind(context, ah_index, datagram.ah))
+    deliver_datagram(context, *target, datagram);
 }
 
-const ipc::Ah* find_ah(Context& context, const SendWork& work) {
+ipc::Ah* find_ah(Context& context, const SendWork& work) {
   u32 index = work.wqe.wr.wr.ud.ah_num;
   if (index == 0 || index >= ipc::max_ahs) return nullptr;
-  const ipc::Ah& ah = context.segment.ahs[index];
+  ipc::Ah& ah = context.segment.ahs[index];
   bool usable = ah.generation.load(std::memory_order_acquire) && ah.pd == work.qp.pd && ah.port == work.qp.port;
   return usable ? &ah : nullptr;
 }
@@ -118,7 +121,7 @@ const ipc::Ah* find_ah(Context& context, const SendWork& work) {
 Outcome carry_out_datagram(Context& context, const SendWork& work) {
   if (work.opcode() != WrOpcode::send && work.opcode() != WrOpcode::send_with_imm)
     return Outcome::failure(WcStatus::loc_qp_op_err);
-  const ipc::Ah* ah = find_ah(context, work);
+  ipc::Ah* ah = find_ah(context, work);
   if (!ah) return Outcome::failure(WcStatus::loc_qp_op_err);
   Buffers local;
   WcStatus status = gather(context, work, LocalUse::read, local);
@@ -131,7 +134,7 @@ Outcome carry_out_datagram(Context& context, const SendWork& work) {
   if (global) write_grh(grh, port, ah->av, local.total);
   const auto& ud = work.wqe.wr.wr.ud;
   u32 qkey = ud.remote_qkey & controlled_qkey ? work.qp.qkey : ud.remote_qkey;
-  Datagram datagram{work, ah->av, local, global ? grh : nullptr, qkey};
+  Datagram datagram{work, *ah, ah->av, local, global ? grh : nullptr, qkey};
   if (ah->av.group && ud.remote_qpn == multicast_qpn)
     deliver_to_group(context, datagram, ah->av.group);
   else
