@@ -45,8 +45,7 @@ Control::Control(fabric::Fabric fabric, std::unique_ptr<SegmentFile> file, Watch
       qps_({world_, pds_, keys_, cqs_, srqs_, groups_, resolver_}) {
   if (fabric_.link_layer == ipc::LinkLayer::infiniband)
     plane_ = std::make_unique<Plane>(fabric_, file_->segment(), watcher);
-  if (plane_)
-    routes_.follow([this](u32 port, u16 dlid, u8 sl, u16 pkey) { return plane_->resolve(port, dlid, sl, pkey); });
+  routes_.follow(plane_.get());
 }
 
 Control::~Control() { segment().header.daemon_alive.store(0, std::memory_order_release); }

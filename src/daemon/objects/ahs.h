@@ -23,9 +23,9 @@ class Resolver {
   Resolver(World& world, Groups& groups) : world_(world), groups_(groups) {}
 
   // Unicast. `pkey` 0: not known, not checked on the way.
-  void resolve(ipc::AddressVector& av, u32 local_port, u16 pkey = 0) const;
+  void resolve(RouteOwner owner, ipc::AddressVector& av, u32 local_port, u16 pkey = 0) const;
   // Either; a multicast group is acquired, the caller releases it.
-  Result<void> resolve_datagram(ipc::AddressVector& av, u32 local_port) const;
+  Result<void> resolve_datagram(RouteOwner owner, ipc::AddressVector& av, u32 local_port) const;
 
  private:
   World& world_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "daemon/plane/manager.h"
@@ -62,7 +63,11 @@ fabric::PortStatus status_of(const ipc::Port& port) {
 }  // namespace
 
 Plane::Plane(const fabric::Fabric& fabric, ipc::Segment& segment, Watcher& watcher)
-    : segment_(segment), layer_(*this), files_(watcher), network_(net::Network::create(fabric, *this)) {
+    : segment_(segment),
+      layer_(*this),
+      files_(watcher),
+      network_(net::Network::create(fabric, *this)),
+      accounts_(segment, *network_) {
   number_ports(fabric);
   for (u32 index = 1; index < refs_.size(); ++index) write_port(index, network_->port(refs_[index]));
   start_managers(fabric);
@@ -179,10 +184,28 @@ fabric::PortStatus Plane::status(u32 port) const { return status_of(segment_.por
 
 bool Plane::take_routes_changed() { return std::exchange(routes_changed_, false); }
 
-u32 Plane::resolve(u32 port, u16 dlid, u8 sl, u16 pkey) const {
+u32 Plane::find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) {
   if (port == 0 || port >= refs_.size()) return 0;
-  const net::Path path = network_->walk(refs_[port], dlid, sl, pkey);
-  return path.loss == net::Loss::none ? index_of(path.end) : 0;
+  net::Path path = network_->walk(refs_[port], dlid, sl, pkey);
+  const u32 end = path.loss == net::Loss::none ? index_of(path.end) : 0;
+  accounts_.take(owner, std::move(path.hops), false);
+  return end;
+}
+
+// Each link of the tree once.
+void Plane::find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) {
+  if (port == 0 || port >= refs_.size()) return;
+  std::map<PortRef, net::Hop> links;
+  for (const net::Path& path : network_->walk_multicast(refs_[port], mlid, sl, 0))
+    for (const net::Hop& hop : path.hops) links.emplace(hop.out, hop);
+  std::vector<net::Hop> hops;
+  for (const auto& [out, hop] : links) hops.push_back(hop);
+  accounts_.take(owner, std::move(hops), true);
+}
+
+net::Network::Counters Plane::counters(u32 port) {
+  accounts_.settle_all();
+  return network_->counters(refs_[port]);
 }
 
 // -- umad files
@@ -223,7 +246,10 @@ void Plane::umad_readable(u32 file, u64 now) {
   }
 }
 
-void Plane::send(u32 port, const wire::Packet& packet) { network_->send(refs_[port], packet); }
+void Plane::send(u32 port, const wire::Packet& packet) {
+  if (wire::class_of(packet.mad) == wire::MgmtClass::performance) accounts_.settle_all();
+  network_->send(refs_[port], packet);
+}
 
 void Plane::deliver(u32 file, const ipc::UmadFrame& frame, std::span<const u8> mad) {
   files_.deliver(file, frame, mad);

@@ -7,6 +7,8 @@
 
 #include "daemon/mad/files.h"
 #include "daemon/mad/layer.h"
+#include "daemon/plane/accounts.h"
+#include "daemon/routes.h"
 #include "fabric/fabric.h"
 #include "fabric/sysfs.h"
 #include "ipc/segment.h"
@@ -15,7 +17,7 @@
 
 namespace softib::daemon {
 
-class Plane final : private net::Observer, private MadLayer::Outside {
+class Plane final : public Ways, private net::Observer, private MadLayer::Outside {
  public:
   // The ports of the segment are those of the fabric, host by host, in order; their records are kept up to date.
   Plane(const fabric::Fabric& fabric, ipc::Segment& segment, Watcher& watcher);
@@ -49,8 +51,12 @@ class Plane final : private net::Observer, private MadLayer::Outside {
   [[nodiscard]] bool take_routes_changed();
   [[nodiscard]] fabric::PortStatus status(u32 port) const;  // by index in the segment
 
-  // -- for the data path: the segment's port at the end of the way from `port`, 0: lost
-  [[nodiscard]] u32 resolve(u32 port, u16 dlid, u8 sl, u16 pkey) const;
+  // -- Ways, for the data path; its traffic is counted along them
+  u32 find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) override;
+  void find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) override;
+  void forget(RouteOwner owner) override { accounts_.forget(owner); }
+  // The counters of a port, with all traffic until now.
+  [[nodiscard]] net::Network::Counters counters(u32 port);
 
   [[nodiscard]] net::Network& network() { return *network_; }
   [[nodiscard]] bool subnet_up() const;
@@ -80,6 +86,7 @@ class Plane final : private net::Observer, private MadLayer::Outside {
   MadLayer layer_;
   UmadFiles files_;
   std::unique_ptr<net::Network> network_;
+  Accounts accounts_;
   std::vector<net::PortRef> refs_;         // by index in the segment
   std::vector<std::vector<u32>> indices_;  // by node and port number; 0: not a host's
   std::vector<std::unique_ptr<Manager>> managers_;

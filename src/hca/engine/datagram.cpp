@@ -6,6 +6,7 @@
 #include "hca/engine/responder.h"
 #include "hca/engine/route.h"
 #include "hca/engine/send_work.h"
+#include "hca/rules/wire_cost.h"
 
 namespace softib::hca {
 
@@ -79,9 +80,7 @@ void deliver_datagram(Context& context, Qp& target, const Datagram& datagram) {
   message.src_qp = qp.qpn;
   message.slid = context.port(qp.port).lid;
   message.sl = datagram.av.sl;
-  if (deliver(context, target, message) != Delivered::done) return;
-  target.responder.bytes.fetch_add(message.byte_count, std::memory_order_relaxed);
-  target.responder.packets.fetch_add(1, std::memory_order_relaxed);
+  static_cast<void>(deliver(context, target, message));
 }
 
 // The members as they stand; softibd replaces the list, so a changed sequence means to look again.
@@ -140,10 +139,9 @@ Outcome carry_out_datagram(Context& context, const SendWork& work) {
   else
     deliver_to_one(context, datagram, ud.remote_qpn);
 
-  auto& requester = work.qp.requester;
-  add_alone(requester.bytes, local.total);
-  add_alone(requester.packets, 1);
-  add_alone(requester.messages, 1);
+  const WireCost cost = wire_cost(ipc::QpType::ud, work.opcode(), local.total, work.qp.path_mtu, global);
+  ah->traffic.out_packets.fetch_add(cost.out_packets, std::memory_order_relaxed);
+  ah->traffic.out_words.fetch_add(cost.out_words, std::memory_order_relaxed);
   return Outcome::success();
 }
 
