@@ -45,7 +45,7 @@ u64 Manager::on_time(u64 now) {
   next = std::min(requests_.on_time(now_), administration_->on_time(now_));
   running_ = false;
   if (phase_ == Phase::resting && self_.state != State::not_active)
-    next = std::min(next, sweep_wanted_ ? now_ : next_look_);
+    next = std::min(next, sweep_wanted_ ? now_ : std::min(next_look_, next_glance_));
   return inbox_.empty() ? next : now_;
 }
 
@@ -63,6 +63,12 @@ bool Manager::step() {
     const wire::Packet packet = std::move(inbox_.front());
     inbox_.pop_front();
     handle(packet);
+    return true;
+  }
+  if (graph_ && !later_.empty()) {
+    const wire::Packet packet = std::move(later_.front());
+    later_.pop_front();
+    administer(packet);
     return true;
   }
   requests_.pump(now_);
@@ -93,6 +99,7 @@ void Manager::advance() {
 
 void Manager::begin_timed() {
   if (self_.state == State::not_active) return;
+  if (now_ >= next_glance_) glance();
   if (self_.state == State::standby) {
     sweep_wanted_ = false;
     if (now_ >= next_look_) poll();
@@ -116,11 +123,7 @@ void Manager::rest() {
 void Manager::handle(const wire::Packet& packet) {
   const wire::Mad& mad = packet.mad;
   if (wire::get(mad, wire::header::base_version) != 1) return;
-  if (packet.destination_qp == 1) {
-    if (wire::class_of(mad) == wire::MgmtClass::subn_adm && self_.state == State::master && !subnet_.nodes.empty())
-      administration_->received(packet, now_);
-    return;
-  }
+  if (packet.destination_qp == 1) return administer(packet);
   if (packet.destination_qp != 0 || !wire::is_smp(mad)) return;
   switch (wire::method_of(mad)) {
     case wire::Method::get_resp: return requests_.received(mad);
@@ -131,6 +134,13 @@ void Manager::handle(const wire::Packet& packet) {
       return;
     default: return;
   }
+}
+
+void Manager::administer(const wire::Packet& packet) {
+  constexpr std::size_t most_later = 4096;
+  if (wire::class_of(packet.mad) != wire::MgmtClass::subn_adm || self_.state != State::master) return;
+  if (graph_) return administration_->received(packet, now_);
+  if (later_.size() < most_later) later_.push_back(packet);
 }
 
 }  // namespace softib::sm

@@ -35,6 +35,7 @@ class Manager final : public SubnetManager {
   void advance();
   void begin_timed();
   void handle(const wire::Packet& packet);
+  void administer(const wire::Packet& packet);
   void rest();
 
   // -- sweep.cpp: heavy and light sweeps
@@ -46,6 +47,7 @@ class Manager final : public SubnetManager {
   void replant(u16 mlid);
   void finish();
   void announce_changes();
+  void glance();
   void look();
   void looked();
   void look_at_switch(u32 number);
@@ -91,6 +93,7 @@ class Manager final : public SubnetManager {
 
   Phase phase_ = Phase::resting;
   std::deque<wire::Packet> inbox_;
+  std::deque<wire::Packet> later_;  // for administration, while there are no tables to answer from
   bool running_ = false;
   bool up_ = false;
   bool sweep_wanted_ = true;
@@ -98,6 +101,7 @@ class Manager final : public SubnetManager {
   bool looked_changed_ = false;
   u64 now_ = 0;
   u64 next_look_ = 0;
+  u64 next_glance_ = 0;
   u32 failed_sweeps_ = 0;
   std::string last_remark_;
   Rival leader_;  // whom a standby manager watches

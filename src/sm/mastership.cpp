@@ -38,6 +38,10 @@ void Manager::decided() {
 
 void Manager::enter(State state) {
   if (self_.state == state) return;
+  if (state != State::master) {
+    later_.clear();
+    graph_.reset();
+  }
   static constexpr std::string_view names[] = {"NOT ACTIVE", "DISCOVERING", "STANDBY", "MASTER"};
   mouth_.log(fmt::format("entering {} state", names[static_cast<u8>(state)]));
   self_.state = state;

@@ -79,6 +79,7 @@ void Manager::finish() {
     mouth_.log(fmt::format("SUBNET UP: {} switches, {} end ports", subnet_.switches.size(), subnet_.ends.size()));
   if (!up_) mouth_.log(fmt::format("sweep with {} ports not ACTIVE, {} requests that failed", inactive, failures));
   rest();
+  next_glance_ = now_;
   announce_changes();
   for (const Rival& rival : rivals_)
     if (rival.state != State::not_active && outranks(rival, self_)) return hand_over(rival);
@@ -101,20 +102,27 @@ void Manager::announce_changes() {
 
 // -- light: has anything changed?
 
+// Nobody sends a trap when the manager's own cable changes.
+void Manager::glance() {
+  constexpr u64 often = 1'000'000'000;
+  next_glance_ = self_.state == State::master ? now_ + often : ~u64{0};
+  if (self_.state != State::master || subnet_.nodes.empty() || subnet_.own.port == 0) return;
+  const End own = subnet_.own;
+  requests_.get(subnet_.path(own), SmpAttribute::port_info, own.port | port_info::sm_supports_ext_speeds,
+                [this, own](const wire::Mad* mad) {
+                  const auto state = mad ? wire::get(data_of(*mad), port_info::port_state) : 0;
+                  const bool linked = state >= static_cast<u8>(LinkState::init);
+                  const bool begins = linked && state < static_cast<u8>(LinkState::active);
+                  if (begins || linked != subnet_.port(own).linked()) sweep_wanted_ = true;
+                });
+}
+
 void Manager::look() {
   phase_ = Phase::looking;
   looked_changed_ = subnet_.nodes.empty() || failed_sweeps_ != 0;
   ++activity_;
   if (looked_changed_) return;
   for (const u32 number : subnet_.switches) look_at_switch(number);
-  const End own = subnet_.own;
-  requests_.get(subnet_.path(own), SmpAttribute::port_info, own.port | port_info::sm_supports_ext_speeds,
-                [this, own](const wire::Mad* mad) {
-                  const auto state = mad ? wire::get(data_of(*mad), port_info::port_state) : 0;
-                  const bool linked = state >= static_cast<u8>(LinkState::init);
-                  if (own.port != 0 && linked != subnet_.port(own).linked()) looked_changed_ = true;
-                  if (linked && state < static_cast<u8>(LinkState::active)) looked_changed_ = true;
-                });
   rivals_.clear();
   ask_rivals();
 }
