@@ -14,9 +14,7 @@ constexpr u32 pkeys_in_block = 32;
 
 u64 guid_of_end(const Node& node) { return wire::get(node.info, node_info::port_guid); }
 
-std::string name(const Subnet& subnet, End end) {
-  return fmt::format("{} port {}", subnet.node(end).name(), end.port);
-}
+std::string name(const Subnet& subnet, End end) { return fmt::format("{} port {}", subnet.node(end).name(), end.port); }
 
 }  // namespace
 
@@ -109,7 +107,8 @@ void Discovery::port_answered(const Mad* mad, u32 number, u8 port_number) {
   const bool up = port.state() >= LinkState::init;
   const bool leads_on = node.is_switch() ? port_number != 0 : subnet_.own == End{number, port_number};
   if (!up || !leads_on) return;
-  if (const auto further = subnet_.path({number, port_number}).then(port_number)) ask_node(*further, {number, port_number});
+  if (const auto further = subnet_.path({number, port_number}).then(port_number))
+    ask_node(*further, {number, port_number});
 }
 
 void Discovery::ask_pkeys(End end) {

@@ -32,11 +32,16 @@ Verdict decide(const Self& self, const std::vector<Rival>& rivals) {
 
 State after(State state, Control control) {
   switch (control) {
-    case Control::handover: return state == State::standby || state == State::master ? State::master : state;
-    case Control::acknowledge: return state == State::master ? State::standby : state;
-    case Control::disable: return state == State::standby ? State::not_active : state;
-    case Control::standby: return state == State::not_active ? State::standby : state;
-    case Control::discover: return state == State::standby ? State::discovering : state;
+    case Control::handover:
+      return state == State::standby || state == State::master ? State::master : state;
+    case Control::acknowledge:
+      return state == State::master ? State::standby : state;
+    case Control::disable:
+      return state == State::standby ? State::not_active : state;
+    case Control::standby:
+      return state == State::not_active ? State::standby : state;
+    case Control::discover:
+      return state == State::standby ? State::discovering : state;
   }
   return state;
 }

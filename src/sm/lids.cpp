@@ -18,9 +18,7 @@ bool Lids::free(const std::vector<bool>& taken, Span span) {
   return true;
 }
 
-void Lids::take(std::vector<bool>& taken, Span span) {
-  std::fill_n(taken.begin() + span.first, span.count, true);
-}
+void Lids::take(std::vector<bool>& taken, Span span) { std::fill_n(taken.begin() + span.first, span.count, true); }
 
 void Lids::assign(Subnet& subnet, u8 lmc) {
   std::vector<bool> taken(last_unicast_lid + 1U, false);

@@ -84,16 +84,22 @@ bool Manager::step() {
 
 void Manager::advance() {
   switch (phase_) {
-    case Phase::discovering: return discovered();
-    case Phase::asking: return decided();
-    case Phase::arming: return send_tables();
+    case Phase::discovering:
+      return discovered();
+    case Phase::asking:
+      return decided();
+    case Phase::arming:
+      return send_tables();
     case Phase::routing:
       phase_ = Phase::activating;
       return port_setup_.activate(subnet_);
-    case Phase::activating: return finish();
-    case Phase::looking: return looked();
+    case Phase::activating:
+      return finish();
+    case Phase::looking:
+      return looked();
     case Phase::polling:
-    case Phase::resting: return rest();
+    case Phase::resting:
+      return rest();
   }
 }
 
@@ -126,13 +132,16 @@ void Manager::handle(const wire::Packet& packet) {
   if (packet.destination_qp == 1) return administer(packet);
   if (packet.destination_qp != 0 || !wire::is_smp(mad)) return;
   switch (wire::method_of(mad)) {
-    case wire::Method::get_resp: return requests_.received(mad);
-    case wire::Method::trap: return trapped(packet);
+    case wire::Method::get_resp:
+      return requests_.received(mad);
+    case wire::Method::trap:
+      return trapped(packet);
     case wire::Method::get:
     case wire::Method::set:
       if (wire::attribute_of(mad) == static_cast<u16>(SmpAttribute::sm_info)) sm_info_asked(packet);
       return;
-    default: return;
+    default:
+      return;
   }
 }
 

@@ -5,11 +5,11 @@
 #include <optional>
 #include <unordered_set>
 
-#include "sm/sa/administration.h"
 #include "sm/discovery.h"
 #include "sm/election.h"
 #include "sm/lids.h"
 #include "sm/ports.h"
+#include "sm/sa/administration.h"
 #include "sm/subnet_manager.h"
 #include "sm/switches.h"
 

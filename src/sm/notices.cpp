@@ -16,12 +16,15 @@ void Manager::trapped(const wire::Packet& packet) {
   const auto notice = data_of(packet.mad);
   if (wire::get(notice, wire::notice::is_generic) != 0) {
     switch (static_cast<TrapNumber>(wire::get(notice, wire::notice::trap_number))) {
-      case TrapNumber::link_state: sweep_wanted_ = true; break;
+      case TrapNumber::link_state:
+        sweep_wanted_ = true;
+        break;
       case TrapNumber::local_changes:
       case TrapNumber::system_guid:
         port_changed_locally(static_cast<u32>(wire::get(notice, wire::notice::lid)));
         break;
-      default: break;
+      default:
+        break;
     }
   }
   administration_->event(notice, now_);

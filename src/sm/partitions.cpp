@@ -152,8 +152,8 @@ class Parser {
       std::string_view name;
       u64 least, most;
     };
-    static constexpr Row rows[] = {{"rate", 2, 63},    {"mtu", 1, 5},      {"sl", 0, 15},
-                                   {"scope", 1, 15},   {"Q_Key", 0, ~0U},  {"TClass", 0, 255},
+    static constexpr Row rows[] = {{"rate", 2, 63},          {"mtu", 1, 5},     {"sl", 0, 15},
+                                   {"scope", 1, 15},         {"Q_Key", 0, ~0U}, {"TClass", 0, 255},
                                    {"FlowLabel", 0, 0xfffff}};
     const auto* row = std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.name == flag.name; });
     if (row == std::end(rows)) return false;
@@ -163,13 +163,27 @@ class Parser {
       return true;
     }
     switch (row - rows) {
-      case 0: flags.rate = static_cast<u8>(*value); break;
-      case 1: flags.mtu = static_cast<u8>(*value); break;
-      case 2: flags.sl = static_cast<u8>(*value); break;
-      case 3: flags.scopes = static_cast<u16>(flags.scopes | 1U << *value); break;
-      case 4: flags.qkey = static_cast<u32>(*value); break;
-      case 5: flags.traffic_class = static_cast<u8>(*value); break;
-      default: flags.flow_label = static_cast<u32>(*value); break;
+      case 0:
+        flags.rate = static_cast<u8>(*value);
+        break;
+      case 1:
+        flags.mtu = static_cast<u8>(*value);
+        break;
+      case 2:
+        flags.sl = static_cast<u8>(*value);
+        break;
+      case 3:
+        flags.scopes = static_cast<u16>(flags.scopes | 1U << *value);
+        break;
+      case 4:
+        flags.qkey = static_cast<u32>(*value);
+        break;
+      case 5:
+        flags.traffic_class = static_cast<u8>(*value);
+        break;
+      default:
+        flags.flow_label = static_cast<u32>(*value);
+        break;
     }
     return true;
   }
@@ -226,13 +240,20 @@ class Parser {
       rule.membership = wanted.value_or(Membership::limited);
     }
     if (pair.name == "NONE" || pair.name.empty()) return;
-    if (pair.name == "ALL") rule.who = Who::all;
-    else if (pair.name == "ALL_CAS") rule.who = Who::cas;
-    else if (pair.name == "ALL_SWITCHES") rule.who = Who::switches;
-    else if (pair.name == "ALL_ROUTERS") rule.who = Who::routers;
-    else if (pair.name == "SELF") rule.who = Who::self;
-    else if (const auto guid = number(pair.name); guid && *guid) rule.guid = *guid;
-    else return error(line, fmt::format("bad port GUID '{}'", pair.name));
+    if (pair.name == "ALL")
+      rule.who = Who::all;
+    else if (pair.name == "ALL_CAS")
+      rule.who = Who::cas;
+    else if (pair.name == "ALL_SWITCHES")
+      rule.who = Who::switches;
+    else if (pair.name == "ALL_ROUTERS")
+      rule.who = Who::routers;
+    else if (pair.name == "SELF")
+      rule.who = Who::self;
+    else if (const auto guid = number(pair.name); guid && *guid)
+      rule.guid = *guid;
+    else
+      return error(line, fmt::format("bad port GUID '{}'", pair.name));
     if (Partition* partition = find()) partition->rules.push_back(rule);
   }
 
@@ -291,12 +312,18 @@ class Parser {
 
 bool covers(const Partition::Rule& rule, Kind kind, u64 guid, bool self) {
   switch (rule.who) {
-    case Partition::Who::one: return rule.guid == guid;
-    case Partition::Who::all: return true;
-    case Partition::Who::cas: return kind == Kind::ca;
-    case Partition::Who::switches: return kind == Kind::sw;
-    case Partition::Who::routers: return kind == Kind::router;
-    case Partition::Who::self: return self;
+    case Partition::Who::one:
+      return rule.guid == guid;
+    case Partition::Who::all:
+      return true;
+    case Partition::Who::cas:
+      return kind == Kind::ca;
+    case Partition::Who::switches:
+      return kind == Kind::sw;
+    case Partition::Who::routers:
+      return kind == Kind::router;
+    case Partition::Who::self:
+      return self;
   }
   return false;
 }

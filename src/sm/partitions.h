@@ -1,5 +1,5 @@
-// Partitions as a partitions.conf describes them, in opensm's syntax: who has which P_Key, and the multicast groups that
-// exist from the start.
+// Partitions as a partitions.conf describes them, in opensm's syntax: who has which P_Key, and the multicast groups
+// that exist from the start.
 #pragma once
 
 #include <array>

@@ -20,9 +20,15 @@ void for_each_port(const Subnet& subnet, Call call) {
 }
 
 // Fields that a Set must not change by accident: zero means "leave it" in these.
-constexpr Field left_alone[] = {port_info::port_state,         port_info::physical_state,    port_info::link_down_default_state,
-                                port_info::link_width_enabled, port_info::link_speed_enabled,     port_info::link_speed_ext_enabled, port_info::link_speed_ext2_enabled,
-                                port_info::local_port,    port_info::client_reregister};
+constexpr Field left_alone[] = {port_info::port_state,
+                                port_info::physical_state,
+                                port_info::link_down_default_state,
+                                port_info::link_width_enabled,
+                                port_info::link_speed_enabled,
+                                port_info::link_speed_ext_enabled,
+                                port_info::link_speed_ext2_enabled,
+                                port_info::local_port,
+                                port_info::client_reregister};
 
 }  // namespace
 
@@ -69,13 +75,14 @@ void PortSetup::arm(Subnet& subnet, const Partitions& partitions, bool greet) {
 }
 
 void PortSetup::set(Subnet& subnet, End end, const Info& info) {
-  requests_.set(subnet.path(end), SmpAttribute::port_info, end.port | port_info::sm_supports_ext_speeds, info, [this, &subnet, end](const wire::Mad* mad) {
-    if (!mad) {
-      ++failures_;
-      return;
-    }
-    std::copy_n(data_of(*mad).begin(), port_info_size, subnet.port(end).info.begin());
-  });
+  requests_.set(subnet.path(end), SmpAttribute::port_info, end.port | port_info::sm_supports_ext_speeds, info,
+                [this, &subnet, end](const wire::Mad* mad) {
+                  if (!mad) {
+                    ++failures_;
+                    return;
+                  }
+                  std::copy_n(data_of(*mad).begin(), port_info_size, subnet.port(end).info.begin());
+                });
 }
 
 // Keys that stay keep their places: queue pairs refer to them by index.
@@ -125,9 +132,8 @@ void PortSetup::activate(Subnet& subnet) {
 
 u32 count_inactive(const Subnet& subnet) {
   u32 count = 0;
-  for_each_port(subnet, [&](End end) {
-    count += subnet.port(end).linked() && subnet.port(end).state() != LinkState::active;
-  });
+  for_each_port(subnet,
+                [&](End end) { count += subnet.port(end).linked() && subnet.port(end).state() != LinkState::active; });
   return count;
 }
 

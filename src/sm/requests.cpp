@@ -27,8 +27,7 @@ void Requests::ask(const Path& path, wire::Method method, SmpAttribute attribute
   wire::set(mad, wire::header::modifier, modifier);
   wire::set(mad, wire::smp::dr_slid, wire::permissive_lid);
   wire::set(mad, wire::smp::dr_dlid, wire::permissive_lid);
-  std::copy_n(data.begin(), std::min<std::size_t>(data.size(), wire::smp::data_size),
-              mad.begin() + wire::smp::data_at);
+  std::copy_n(data.begin(), std::min<std::size_t>(data.size(), wire::smp::data_size), mad.begin() + wire::smp::data_at);
   std::copy(path.ports.begin(), path.ports.end(), mad.begin() + wire::smp::initial_path_at);
   waiting_.push_back({mad, std::move(done)});
 }

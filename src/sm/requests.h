@@ -47,7 +47,8 @@ class Requests {
     u32 tries = 0;
     bool used = false;
   };
-  void ask(const Path& path, wire::Method method, SmpAttribute attribute, u32 modifier, std::span<const u8> data, Done done);
+  void ask(const Path& path, wire::Method method, SmpAttribute attribute, u32 modifier, std::span<const u8> data,
+           Done done);
   void transmit(Slot& slot, u64 now);
   Done release(Slot& slot);
 

@@ -13,9 +13,9 @@ namespace softib::sm {
 // The switches of a subnet and the cables between them.
 struct Graph {
   struct Edge {
-    u16 to;    // switch
-    u8 port;   // of this switch
-    u8 peer;   // port of the other
+    u16 to;   // switch
+    u8 port;  // of this switch
+    u8 peer;  // port of the other
   };
   struct Destination {
     u16 lid;

@@ -53,9 +53,9 @@ struct End {
 
 struct Port {
   std::array<u8, port_info_size> info{};  // as last read or set; zeros: not seen
-  u64 guid = 0;                            // of an end port
-  End peer;                                // other end of the link, where it was found
-  u16 lid = 0;                             // of an end port
+  u64 guid = 0;                           // of an end port
+  End peer;                               // other end of the link, where it was found
+  u16 lid = 0;                            // of an end port
   u8 lmc = 0;
   u8 rate = 0;  // PathRecord code of the link; by note_rates()
   bool known = false;
@@ -85,8 +85,8 @@ struct Subnet {
   std::vector<u32> switches;  // node numbers
   std::vector<End> ends;      // end ports: those that get LIDs
   End own;
-  std::vector<u32> by_lid;                       // place in `ends`, by LID
-  std::unordered_map<u64, u32> by_port_guid;     // place in `ends`
+  std::vector<u32> by_lid;                    // place in `ends`, by LID
+  std::unordered_map<u64, u32> by_port_guid;  // place in `ends`
 
   [[nodiscard]] Node& node(End end) { return nodes[end.node]; }
   [[nodiscard]] const Node& node(End end) const { return nodes[end.node]; }
@@ -95,9 +95,7 @@ struct Subnet {
   [[nodiscard]] u16 own_lid() const { return nodes.empty() ? u16{0} : port(own).lid; }
   [[nodiscard]] std::optional<End> end_of_lid(u32 lid) const;
   [[nodiscard]] std::optional<End> end_of_guid(u64 port_guid) const;
-  [[nodiscard]] const Path& path(End end) const {
-    return node(end).ports[node(end).is_switch() ? 0 : end.port].path;
-  }
+  [[nodiscard]] const Path& path(End end) const { return node(end).ports[node(end).is_switch() ? 0 : end.port].path; }
   // A switch's ports all go by the LID of its port 0.
   [[nodiscard]] u16 lid_of(End end) const { return port(node(end).is_switch() ? End{end.node, 0} : end).lid; }
 };

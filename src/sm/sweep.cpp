@@ -113,7 +113,7 @@ void Manager::glance() {
                   const auto state = mad ? wire::get(data_of(*mad), port_info::port_state) : 0;
                   const bool linked = state >= static_cast<u8>(LinkState::init);
                   const bool begins = linked && state < static_cast<u8>(LinkState::active);
-                  if (begins || linked != subnet_.port(own).linked()) sweep_wanted_ = true;
+                  if ((begins && up_) || linked != subnet_.port(own).linked()) sweep_wanted_ = true;
                 });
 }
 

@@ -7,7 +7,7 @@ namespace softib::sm {
 namespace {
 
 constexpr u32 block_size = 64;
-constexpr u8 packet_life = 0x12;                 // 1 s, as others have it
+constexpr u8 packet_life = 0x12;  // 1 s, as others have it
 
 }  // namespace
 

@@ -63,8 +63,7 @@ Mad Sender::segment(u32 number) const {
   set(mad, header::version, version);
   set(mad, header::type, static_cast<u8>(Type::data));
   set(mad, header::response_time, no_response_time);
-  set(mad, header::flags,
-      flag_active | (number == 1 ? flag_first : 0) | (number == segments_ ? flag_last : 0));
+  set(mad, header::flags, flag_active | (number == 1 ? flag_first : 0) | (number == segments_ ? flag_last : 0));
   set(mad, header::status, 0);
   set(mad, header::segment, number);
   set(mad, header::length, length);
@@ -89,10 +88,13 @@ std::optional<Mad> Sender::next(u64 now) {
 void Sender::received(const Mad& mad, u64 now) {
   if (outcome_ != Outcome::going) return;
   switch (type_of(mad)) {
-    case Type::ack: return acknowledged(mad, now);
+    case Type::ack:
+      return acknowledged(mad, now);
     case Type::stop:
-    case Type::abort: return give_up(status_of(mad), false);
-    default: return;
+    case Type::abort:
+      return give_up(status_of(mad), false);
+    default:
+      return;
   }
 }
 
@@ -128,8 +130,9 @@ void Sender::give_up(Status status, bool tell) {
 Receiver::Receiver(MgmtClass mgmt_class, const Timing& timing, u32 most)
     : timing_(timing),
       offset_(std::max(end_of_header, data_offset(mgmt_class))),
-      most_(most),
-      window_(std::max<u32>(1, timing.window)) {}
+      most_(most) {
+  timing_.window = std::max<u32>(1, timing.window);
+}
 
 Mad Receiver::reply(const Mad& to, Type type) const {
   Mad mad = turned(to);
@@ -171,7 +174,7 @@ std::optional<Mad> Receiver::data(const Mad& mad, u64 now) {
     return outcome_ == Outcome::done ? std::nullopt : std::optional{refuse(mad, Status::bad_segment)};
   }
   if (number <= have_) return reply(mad, Type::ack);  // a repeated one: the ACK got lost
-  if (outcome_ == Outcome::done || number > window_) return std::nullopt;
+  if (outcome_ == Outcome::done || number > have_ + timing_.window) return std::nullopt;
   deadline_ = now + timing_.answer_ns * (timing_.retries + 1);
   early_.emplace(number, mad);
   while (outcome_ == Outcome::going && !early_.empty() && early_.begin()->first == have_ + 1) {

@@ -28,7 +28,8 @@ class Exchange {
     virtual void sent(const Peer& peer, Outcome outcome, Status status) = 0;
   };
 
-  explicit Exchange(Owner& owner, const Timing& timing = {}, u32 most_receivers = 1024)
+  explicit Exchange(Owner& owner) : Exchange(owner, Timing(), 1024) {}
+  Exchange(Owner& owner, const Timing& timing, u32 most_receivers)
       : owner_(owner), timing_(timing), most_receivers_(most_receivers) {}
 
   // Replaces a transfer to the same peer that is still under way.

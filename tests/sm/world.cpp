@@ -39,9 +39,9 @@ void World::Seat::log(std::string_view line) { world->log_.emplace_back(line); }
 void World::received(PortRef at, const wire::Packet& packet) {
   const wire::Mad& mad = packet.mad;
   const bool tagged = wire::get(mad, wire::header::transaction) >> 32 == transaction_tag;
-  const bool for_manager = wire::is_smp(mad) ? !wire::is_response(mad) || tagged
-                                             : wire::class_of(mad) == wire::MgmtClass::subn_adm &&
-                                                   (!wire::is_response(mad) || tagged);
+  const bool for_manager =
+      wire::is_smp(mad) ? !wire::is_response(mad) || tagged
+                        : wire::class_of(mad) == wire::MgmtClass::subn_adm && (!wire::is_response(mad) || tagged);
   if (const auto seat = seats_.find(at); for_manager && seat != seats_.end() && seat->second.manager)
     return seat->second.manager->received(packet, now_);
   if (const auto client = clients_.find(at); client != clients_.end() && client->second)

@@ -118,7 +118,7 @@ class Client : private wire::rmpp::Exchange::Owner {
   SaAnswer ask(const Ask& ask);
   void received(const wire::Packet& packet);
 
-  u32 lose_every = 0;                  // of the segments that come, to try what RMPP does
+  u32 lose_every = 0;                   // of the segments that come, to try what RMPP does
   std::vector<wire::Packet> reports{};  // answered at once
   bool answer_reports = true;
 

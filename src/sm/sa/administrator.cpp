@@ -110,11 +110,15 @@ void Administrator::dispatch(const Query& query) {
     case Method::get:
     case Method::get_table:
     case Method::get_multi:
-    case Method::get_trace_table: return ask(query);
+    case Method::get_trace_table:
+      return ask(query);
     case Method::set:
-    case Method::remove: return change(query);
-    case Method::report: return;
-    default: return refuse(query, status_code(wire::MadStatus::bad_method));
+    case Method::remove:
+      return change(query);
+    case Method::report:
+      return;
+    default:
+      return refuse(query, status_code(wire::MadStatus::bad_method));
   }
 }
 
@@ -133,8 +137,10 @@ void Administrator::ask(const Query& query) {
     case RecordType::sl_to_vl:
     case RecordType::vl_arbitration:
     case RecordType::pkey_table:
-    case RecordType::guid_info: return fetch(query, *layout);
-    default: break;
+    case RecordType::guid_info:
+      return fetch(query, *layout);
+    default:
+      break;
   }
   Answer answer(*layout, query);
   const SaStatus status = collect(query, answer);
@@ -144,22 +150,46 @@ void Administrator::ask(const Query& query) {
 
 SaStatus Administrator::collect(const Query& query, Answer& answer) {
   switch (query.type) {
-    case RecordType::node: add_nodes(view_, query, answer); break;
-    case RecordType::port_info: add_port_infos(view_, query, answer); break;
-    case RecordType::switch_info: add_switch_infos(view_, query, answer); break;
-    case RecordType::link: add_links(view_, query, answer); break;
-    case RecordType::linear_forwarding: add_linear(view_, query, answer); break;
-    case RecordType::multicast_forwarding: add_multicast(view_, query, answer); break;
-    case RecordType::sm_info: add_managers(view_, query, answer); break;
-    case RecordType::service: services_.add_records(query, answer, now_); break;
-    case RecordType::inform_info_record: subscriptions_.add_records(query, answer); break;
-    case RecordType::multicast_member: groups_.add_records(query, answer); break;
-    case RecordType::trace: add_trace(view_, query, answer); break;
-    case RecordType::multi_path: return add_multi_paths(view_, query, answer);
+    case RecordType::node:
+      add_nodes(view_, query, answer);
+      break;
+    case RecordType::port_info:
+      add_port_infos(view_, query, answer);
+      break;
+    case RecordType::switch_info:
+      add_switch_infos(view_, query, answer);
+      break;
+    case RecordType::link:
+      add_links(view_, query, answer);
+      break;
+    case RecordType::linear_forwarding:
+      add_linear(view_, query, answer);
+      break;
+    case RecordType::multicast_forwarding:
+      add_multicast(view_, query, answer);
+      break;
+    case RecordType::sm_info:
+      add_managers(view_, query, answer);
+      break;
+    case RecordType::service:
+      services_.add_records(query, answer, now_);
+      break;
+    case RecordType::inform_info_record:
+      subscriptions_.add_records(query, answer);
+      break;
+    case RecordType::multicast_member:
+      groups_.add_records(query, answer);
+      break;
+    case RecordType::trace:
+      add_trace(view_, query, answer);
+      break;
+    case RecordType::multi_path:
+      return add_multi_paths(view_, query, answer);
     case RecordType::path:
       if (!query.has(path::has_dgid) || query.gid(path::dgid_at)[0] != 0xff) return add_paths(view_, query, answer);
       return groups_.add_path(query, answer) ? SaStatus::ok : SaStatus::invalid_gid;
-    default: break;
+    default:
+      break;
   }
   return SaStatus::ok;
 }
@@ -199,13 +229,15 @@ void Administrator::fetch(const Query& query, const Layout& layout) {
 void Administrator::class_port_info(const Query& query) {
   namespace info = wire::class_port_info;
   constexpr u16 multicast = 1 << 9, optional_records = 1 << 8, multipath = 1 << 10, capability_match = 1 << 13;
-  constexpr u32 full_port_info = 1 << 2, extended_speeds = 1 << 3, send_only_full_member = 1 << 12;
+  constexpr u32 multicast_top = 1 << 3, full_port_info = 1 << 6, extended_speeds = 1 << 7, capability_match2 = 1 << 10,
+                send_only_full_member = 1 << 12, width_2x = 1 << 13, speed_hdr = 1 << 15, speed_ndr = 1 << 17;
   constexpr u8 response_time = 18;  // about a second
   Record<72> record;
   record.set(info::base_version, 1);
   record.set(info::class_version, class_version);
   record.set(info::capability_mask, multicast | optional_records | multipath | capability_match);
-  record.set(info::capability_mask2, full_port_info | extended_speeds | send_only_full_member);
+  record.set(info::capability_mask2, multicast_top | full_port_info | extended_speeds | capability_match2 |
+                                         send_only_full_member | width_2x | speed_hdr | speed_ndr);
   record.set(info::response_time, response_time);
   record.set(info::redirect_qp, 1);
   record.set(info::redirect_qkey, general_qkey);
@@ -286,8 +318,7 @@ void Administrator::refuse(const Query& query, u16 status) {
     // A refusal is a single segment without records.
     wire::set(mad, wire::rmpp::header::version, 1);
     wire::set(mad, wire::rmpp::header::type, static_cast<u8>(wire::rmpp::Type::data));
-    wire::set(mad, wire::rmpp::header::flags,
-              wire::rmpp::flag_active | wire::rmpp::flag_first | wire::rmpp::flag_last);
+    wire::set(mad, wire::rmpp::header::flags, wire::rmpp::flag_active | wire::rmpp::flag_first | wire::rmpp::flag_last);
     wire::set(mad, wire::rmpp::header::segment, 1);
     wire::set(mad, wire::rmpp::header::length, wire::sa::data_at - wire::rmpp::end_of_header);
   }

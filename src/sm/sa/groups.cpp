@@ -136,14 +136,16 @@ bool Groups::choose_mtu(const Query& query, Group& group) const {
   if (!query.has(has_mtu) || !query.has(has_mtu_selector)) return true;
   const auto asked = static_cast<u8>(query.get(mtu));
   switch (selector(query, mtu_selector)) {
-    case Selector::greater: return asked >= 1 && least > asked;
+    case Selector::greater:
+      return asked >= 1 && least > asked;
     case Selector::less:
       group.mtu = std::min<u8>(least, static_cast<u8>(asked - 1));
       return asked > 1;
     case Selector::exactly:
       group.mtu = asked;
       return asked >= 1 && asked <= least;
-    case Selector::largest: return true;
+    case Selector::largest:
+      return true;
   }
   return false;
 }
@@ -160,14 +162,16 @@ bool Groups::choose_rate(const Query& query, Group& group) const {
   const auto asked = static_cast<u8>(query.get(rate));
   const u32 mbps = rate_mbps(asked);
   switch (selector(query, rate_selector)) {
-    case Selector::greater: return rate_mbps(least) > mbps && mbps != 0;
+    case Selector::greater:
+      return rate_mbps(least) > mbps && mbps != 0;
     case Selector::less:
       if (rate_mbps(least) >= mbps) group.rate = slower_rate(asked);
       return mbps != 0 && group.rate != 0;
     case Selector::exactly:
       group.rate = asked;
       return mbps != 0 && mbps <= rate_mbps(least);
-    case Selector::largest: return true;
+    case Selector::largest:
+      return true;
   }
   return false;
 }
@@ -302,8 +306,8 @@ void Groups::add_records(const Query& query, Answer& answer) const {
   const Layout& layout = *find_layout(RecordType::multicast_member);
   constexpr u64 of_member = bit(has_port_gid) | bit(has_join_state) | bit(has_proxy);
   for (const auto& [gid, group] : groups_) {
-    const bool told = query.from.node != nowhere &&
-                      (query.trusted || holds_pkey(view_.subnet.port(query.from), group.pkey));
+    const bool told =
+        query.from.node != nowhere && (query.trusted || holds_pkey(view_.subnet.port(query.from), group.pkey));
     if (!told) continue;
     if (query.trusted) {
       for (const auto& [port, member] : group.members) answer.add(record(group, port, member).bytes);

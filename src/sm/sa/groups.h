@@ -15,8 +15,8 @@ class Groups {
   struct Member {
     u8 join_state = 0;
     bool proxy = false;
-    End asked_by;  // of a proxy join: who may take it back
-    u64 asker = 0; // its port GUID
+    End asked_by;   // of a proxy join: who may take it back
+    u64 asker = 0;  // its port GUID
   };
   struct Group {
     GidBytes mgid{};
@@ -25,7 +25,7 @@ class Groups {
     u16 pkey = 0;
     u8 mtu = 4, rate = 3, life = 0x12, sl = 0, traffic_class = 0, hop_limit = 0;
     u32 flow_label = 0;
-    bool planned = false;  // there without members
+    bool planned = false;           // there without members
     std::map<u64, Member> members;  // by port GUID
   };
   // What a join or leave did, beside its answer.

@@ -94,9 +94,22 @@ inline constexpr wire::Field service_id{0, 64}, dlid{320, 16}, slid{336, 16}, fl
     mtu_selector{432, 2}, mtu{434, 6}, rate_selector{440, 2}, rate{442, 6}, life_selector{448, 2}, life{450, 6},
     preference{456, 8};
 enum Mask : u32 {
-  has_service_msb = 0, has_service_lsb = 1, has_dgid = 2, has_sgid = 3, has_dlid = 4, has_slid = 5, has_count = 12,
-  has_pkey = 13, has_qos_class = 14, has_sl = 15, has_mtu_selector = 16, has_mtu = 17, has_rate_selector = 18,
-  has_rate = 19, has_life_selector = 20, has_life = 21
+  has_service_msb = 0,
+  has_service_lsb = 1,
+  has_dgid = 2,
+  has_sgid = 3,
+  has_dlid = 4,
+  has_slid = 5,
+  has_count = 12,
+  has_pkey = 13,
+  has_qos_class = 14,
+  has_sl = 15,
+  has_mtu_selector = 16,
+  has_mtu = 17,
+  has_rate_selector = 18,
+  has_rate = 19,
+  has_life_selector = 20,
+  has_life = 21
 };
 }  // namespace path
 
@@ -106,9 +119,24 @@ inline constexpr wire::Field qkey{256, 32}, mlid{288, 16}, mtu_selector{304, 2},
     pkey{320, 16}, rate_selector{336, 2}, rate{338, 6}, life_selector{344, 2}, life{346, 6}, sl{352, 4},
     flow_label{356, 20}, hop_limit{376, 8}, scope{384, 4}, join_state{388, 4}, proxy{392, 1};
 enum Mask : u32 {
-  has_mgid = 0, has_port_gid = 1, has_qkey = 2, has_mlid = 3, has_mtu_selector = 4, has_mtu = 5, has_class = 6,
-  has_pkey = 7, has_rate_selector = 8, has_rate = 9, has_life_selector = 10, has_life = 11, has_sl = 12, has_flow = 13,
-  has_hop = 14, has_scope = 15, has_join_state = 16, has_proxy = 17
+  has_mgid = 0,
+  has_port_gid = 1,
+  has_qkey = 2,
+  has_mlid = 3,
+  has_mtu_selector = 4,
+  has_mtu = 5,
+  has_class = 6,
+  has_pkey = 7,
+  has_rate_selector = 8,
+  has_rate = 9,
+  has_life_selector = 10,
+  has_life = 11,
+  has_sl = 12,
+  has_flow = 13,
+  has_hop = 14,
+  has_scope = 15,
+  has_join_state = 16,
+  has_proxy = 17
 };
 }  // namespace member
 

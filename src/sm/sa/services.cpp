@@ -31,8 +31,7 @@ SaStatus Services::set(const Query& query, u64 now, Record<176>& record) {
   const auto port = end_of_gid(view_, query.gid(service::gid_at));
   if (!port) return SaStatus::invalid_gid;
   if (!visible(view_, query, *port)) return SaStatus::request_invalid;
-  if (query.has(service::has_pkey) &&
-      !holds_pkey(view_.subnet.port(*port), static_cast<u16>(query.get(service::pkey))))
+  if (query.has(service::has_pkey) && !holds_pkey(view_.subnet.port(*port), static_cast<u16>(query.get(service::pkey))))
     return SaStatus::request_invalid;
   auto at = find(query);
   if (at == services_.end() && services_.size() >= most) return SaStatus::no_resources;
@@ -79,7 +78,8 @@ u64 Services::on_time(u64 now) {
 }
 
 void Services::forget(const std::vector<u64>& ports) {
-  services_.remove_if([&](const Service& one) { return std::find(ports.begin(), ports.end(), one.owner) != ports.end(); });
+  services_.remove_if(
+      [&](const Service& one) { return std::find(ports.begin(), ports.end(), one.owner) != ports.end(); });
 }
 
 }  // namespace softib::sm::sa
