@@ -148,6 +148,8 @@ void boot_port(Port& port, bool is_port_0) {
   port.gid_prefix = PortView{}.gid_prefix;
   port.speeds_enabled = port.speeds_supported;
   port.widths_enabled = port.widths_supported;
+  port.speed = fabric::Speed::sdr;
+  port.width = widest(port.widths_supported);
   port.neighbor_mtu = port.mtu_cap;
   port.operational_vls = default_vls;
   port.link_down_default = static_cast<u8>(PhysicalState::polling);

@@ -13,6 +13,8 @@ namespace softib::net {
 [[nodiscard]] u16 speeds_up_to(fabric::Speed fastest);
 [[nodiscard]] u8 widths_up_to(fabric::Width widest, bool with_2x);
 
+[[nodiscard]] fabric::Width widest(u8 mask);
+
 // Brings the cable's link up if both ends are willing and have a speed and width in common.
 void train(World& world, Cable& cable);
 // The link is lost. An end in `commanded` (port index) is not told of it: its manager did it.
