@@ -54,12 +54,10 @@ bool carries_data(const World& world, const Port& out) {
 
 u16 speeds_up_to(fabric::Speed fastest) { return static_cast<u16>((static_cast<u32>(fastest) << 1) - 1); }
 
-u8 widths_up_to(fabric::Width widest, bool with_2x) {
+u8 widths_up_to(fabric::Width widest) {
   u8 mask = 0;
   for (const fabric::WidthRow& row : fabric::width_table)
-    if (row.lanes <= fabric::lanes_of(widest) && (row.lanes != 2 || with_2x || widest == row.width))
-      mask |= static_cast<u8>(row.width);
-  if (widest == fabric::Width::x12) mask &= static_cast<u8>(~static_cast<u8>(fabric::Width::x8));  // 1x, 4x, 12x
+    if (row.lanes <= fabric::lanes_of(widest)) mask |= static_cast<u8>(row.width);
   return mask;
 }
 
