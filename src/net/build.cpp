@@ -59,9 +59,19 @@ u16 capabilities2_of(const Ability& ability) {
   return mask;
 }
 
+// 2x came with HDR; a 12x port has no 8x.
+u8 widths_of(const Ability& ability) {
+  constexpr auto x2 = static_cast<u8>(fabric::Width::x2);
+  constexpr auto x8 = static_cast<u8>(fabric::Width::x8);
+  u8 mask = widths_up_to(ability.width);
+  if (ability.speed < fabric::Speed::hdr && ability.width != fabric::Width::x2) mask &= static_cast<u8>(~x2);
+  if (ability.width == fabric::Width::x12) mask &= static_cast<u8>(~x8);
+  return mask;
+}
+
 void equip(Port& port, const Ability& ability, bool is_switch) {
   port.speeds_supported = speeds_up_to(ability.speed);
-  port.widths_supported = widths_up_to(ability.width, ability.speed >= fabric::Speed::hdr);
+  port.widths_supported = widths_of(ability);
   port.mtu_cap = static_cast<u8>(ability.mtu);
   port.capabilities = capabilities_of(ability, is_switch);
   port.capabilities2 = capabilities2_of(ability);
@@ -126,7 +136,7 @@ void add_cable(World& world, const fabric::Cable& from) {
   cable.ends[0] = end_of(world, from.a);
   cable.ends[1] = end_of(world, from.b);
   if (from.speed) cable.speeds = speeds_up_to(*from.speed);
-  if (from.width) cable.widths = widths_up_to(*from.width, true);
+  if (from.width) cable.widths = widths_up_to(*from.width);
   for (u32 i = 0; i < 2; ++i) {
     Port& port = world.ports[cable.ends[i]];
     port.peer = cable.ends[1 - i];
@@ -148,6 +158,8 @@ void boot_port(Port& port, bool is_port_0) {
   port.gid_prefix = PortView{}.gid_prefix;
   port.speeds_enabled = port.speeds_supported;
   port.widths_enabled = port.widths_supported;
+  port.speed = fabric::Speed::sdr;
+  port.width = widest(port.widths_supported);
   port.neighbor_mtu = port.mtu_cap;
   port.operational_vls = default_vls;
   port.link_down_default = static_cast<u8>(PhysicalState::polling);

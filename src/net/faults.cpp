@@ -43,7 +43,7 @@ void limit_link(World& world, Port& port, std::optional<fabric::Speed> speed, st
   const Post::Hold hold(world.post);
   Cable& cable = world.cables[port.cable];
   const u16 speeds = speed ? speeds_up_to(*speed) : u16{0xffff};
-  const u8 widths = width ? widths_up_to(*width, true) : u8{0xff};
+  const u8 widths = width ? widths_up_to(*width) : u8{0xff};
   if (cable.speed_limit == speeds && cable.width_limit == widths) return;
   cable.speed_limit = speeds;
   cable.width_limit = widths;

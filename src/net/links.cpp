@@ -13,17 +13,6 @@ bool willing(const World& world, const Port& port) {
   return world.node(port).on && (port.physical == PhysicalState::polling || port.physical == PhysicalState::sleep);
 }
 
-u8 highest_width(u8 mask) {
-  u8 best = 0;
-  u32 lanes = 0;
-  for (const fabric::WidthRow& row : fabric::width_table)
-    if ((mask & static_cast<u8>(row.width)) && row.lanes > lanes) {
-      best = static_cast<u8>(row.width);
-      lanes = row.lanes;
-    }
-  return best;
-}
-
 // The state of a port changed by itself, not because its manager set it: switches tell (IBTA vol. 1, 14.2.5.4).
 void tell(World& world, const Port& port) {
   Node& node = world.node(port);
@@ -44,6 +33,7 @@ void bring_up(World& world, Port& port, fabric::Speed speed, fabric::Width width
 void bring_down(World& world, Port& port, bool commanded) {
   const bool was_up = port.state != PortState::down;
   port.state = PortState::down;
+  port.speed = fabric::Speed::sdr;  // what training begins with
   if (port.physical == PhysicalState::up) port.physical = PhysicalState::polling;
   if (was_up && !commanded) {
     port.tally[index_of(Cause::link_downed)] += world.node(port).on;
@@ -64,13 +54,18 @@ bool carries_data(const World& world, const Port& out) {
 
 u16 speeds_up_to(fabric::Speed fastest) { return static_cast<u16>((static_cast<u32>(fastest) << 1) - 1); }
 
-u8 widths_up_to(fabric::Width widest, bool with_2x) {
+u8 widths_up_to(fabric::Width widest) {
   u8 mask = 0;
   for (const fabric::WidthRow& row : fabric::width_table)
-    if (row.lanes <= fabric::lanes_of(widest) && (row.lanes != 2 || with_2x || widest == row.width))
-      mask |= static_cast<u8>(row.width);
-  if (widest == fabric::Width::x12) mask &= static_cast<u8>(~static_cast<u8>(fabric::Width::x8));  // 1x, 4x, 12x
+    if (row.lanes <= fabric::lanes_of(widest)) mask |= static_cast<u8>(row.width);
   return mask;
+}
+
+fabric::Width widest(u8 mask) {
+  fabric::Width best = fabric::Width::x1;
+  for (const fabric::WidthRow& row : fabric::width_table)
+    if ((mask & static_cast<u8>(row.width)) && row.lanes > fabric::lanes_of(best)) best = row.width;
+  return best;
 }
 
 void train(World& world, Cable& cable) {
@@ -82,7 +77,7 @@ void train(World& world, Cable& cable) {
   const u8 widths = a.widths_enabled & b.widths_enabled & cable.widths & cable.width_limit;
   if (!speeds || !widths) return;
   const auto speed = static_cast<fabric::Speed>(std::bit_floor(speeds));
-  const auto width = static_cast<fabric::Width>(highest_width(widths));
+  const auto width = widest(widths);
   const Post::Hold hold(world.post);
   a.neighbor_mtu = b.neighbor_mtu = std::min(a.mtu_cap, b.mtu_cap);
   bring_up(world, a, speed, width);

@@ -9,9 +9,11 @@ namespace softib::net {
 [[nodiscard]] bool carries_management(const World& world, const Port& out);
 [[nodiscard]] bool carries_data(const World& world, const Port& out);
 
-// All speeds up to one, as a mask; all widths that a port of that width can be.
+// All speeds or widths up to one, as a mask.
 [[nodiscard]] u16 speeds_up_to(fabric::Speed fastest);
-[[nodiscard]] u8 widths_up_to(fabric::Width widest, bool with_2x);
+[[nodiscard]] u8 widths_up_to(fabric::Width widest);
+
+[[nodiscard]] fabric::Width widest(u8 mask);
 
 // Brings the cable's link up if both ends are willing and have a speed and width in common.
 void train(World& world, Cable& cable);

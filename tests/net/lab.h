@@ -166,13 +166,17 @@ class Lab : public testing::Test, public Observer {
     }
     for (const u64 state : {u64{3}, u64{4}})
       for (u32 i = 0; i < 3; ++i) {
-        ASSERT_TRUE(set_port(to_host(i), 1, {{wire::port_info::port_state, state}}).ok());
-        for (u32 port = 1; port <= 3; ++port)
-          ASSERT_TRUE(set_port(to_switch(i), port, {{wire::port_info::port_state, state}}).ok());
+        raise_port(to_host(i), 1, state);
+        for (u32 port = 1; port <= 3; ++port) raise_port(to_switch(i), port, state);
       }
     changed_.clear();
     rerouted_.clear();
     inbox_.clear();
+  }
+
+  void raise_port(const Path& path, u32 port, u64 state) {
+    if (port_info(path, port).get(wire::port_info::port_state) >= state) return;
+    ASSERT_TRUE(set_port(path, port, {{wire::port_info::port_state, state}}).ok());
   }
 
   void give_lid(const Path& path, u32 port, u16 lid) {

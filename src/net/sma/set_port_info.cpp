@@ -178,7 +178,8 @@ class PortInfoSet {
   void set_state() {
     const auto state = static_cast<PortState>(field(info::port_state));
     if (role_ == Role::base_port_0 || state < PortState::down) return;
-    if (state == PortState::down && linked()) command_down(world_, port_);
+    const bool bounced = field(info::physical_state) != no_change;  // by that, and may be training already
+    if (state == PortState::down && linked() && !bounced) command_down(world_, port_);
     if (state >= PortState::armed) (void)command_state(world_, port_, state);  // checked; it may be down by now
   }
 
