@@ -58,6 +58,8 @@ class Observer {
   virtual void port_changed(PortRef port) = 0;
   // A forwarding or SL table of the node changed: cached routes are stale.
   virtual void routes_changed(u32 node) = 0;
+  // The subnet manager asks the port's clients to register anew (PortInfo.ClientReregister).
+  virtual void reregister(PortRef) {}
 };
 
 // Why a packet did not arrive.
@@ -72,6 +74,7 @@ struct Hop {
 struct Path {
   Loss loss = Loss::none;
   PortRef end;            // the last port that it reached
+  bool leaving = false;   // it got lost on its way out of `end`, not into it
   std::vector<Hop> hops;  // links crossed, in order
 };
 
@@ -88,7 +91,21 @@ enum class Cause : u8 {
   local_integrity,
   buffer_overrun,
   vl15_dropped,
-  xmit_wait
+  xmit_wait,
+  flow_control_watchdog  // trap 131; no counter of PMA
+};
+inline constexpr u32 cause_count = 14;
+
+// A packet whose key an end did not accept, for the trap that tells of it.
+struct BadKey {
+  u32 key = 0;
+  u16 slid = 0;
+  u16 dlid = 0;
+  u8 sl = 0;
+  u32 source_qp = 0;
+  u32 destination_qp = 0;
+  wire::GidBytes source{};
+  wire::GidBytes destination{};
 };
 
 // What faults do to a link, beside up and down. Both directions.
@@ -117,16 +134,23 @@ class Network {
   [[nodiscard]] virtual PortView port(PortRef ref) const = 0;
   [[nodiscard]] virtual std::optional<PortRef> other_end(PortRef ref) const = 0;  // of the cable
 
-  // Sends from a port's QP 0 or 1. A MAD that is for the port itself is answered there.
+  // Bits of CapabilityMask that depend on who listens at the port: IsSM, IsConnectionManagementSupported and so on.
+  virtual void set_capabilities(PortRef ref, u32 bits, bool on) = 0;
+  // Whether port 0 of a switch is an enhanced one: with a port state, P_Keys and LMC as a CA's. Base ones at first.
+  virtual void set_enhanced_port_0(u32 node, bool enhanced) = 0;
+
+  // Sends from a port's QP 0 or 1. A MAD that is for the port itself is answered there. Called from within an
+  // Observer, it returns at once and the packet travels when the one under way has arrived.
   virtual void send(PortRef from, const Packet& packet) = 0;
 
   // Traps that are to be repeated, and whatever else has its time. Gives when to call again (CLOCK_MONOTONIC ns), ~0:
-  // not before something happens.
+  // not before something happens. What happens between two calls has the time of the next one, so call it after any
+  // other call that isn't const.
   virtual u64 on_time(u64 now) = 0;
 
   // -- forwarding, for the data path
   [[nodiscard]] virtual Path walk(PortRef from, u16 dlid, u8 sl, u16 pkey) const = 0;
-  // Each end that a packet to the multicast LID reaches.
+  // Each end that a packet to the multicast LID reaches, the sender not among them. Copies that get lost are there too.
   [[nodiscard]] virtual std::vector<Path> walk_multicast(PortRef from, u16 mlid, u8 sl, u16 pkey) const = 0;
 
   // -- counters: `words` are the 4-byte words that PortXmitData counts
@@ -134,13 +158,17 @@ class Network {
     u64 packets = 0;
     u64 words = 0;
     bool multicast = false;
+    u8 sl = 0;
   };
   virtual void count(std::span<const Hop> hops, const Traffic& traffic) = 0;
   virtual void count(PortRef port, Cause cause, u64 times) = 0;
+  // What a walk that ended early does to counters and traps at the port where it ended.
+  virtual void count_loss(const Path& path, const BadKey& packet, u64 times) = 0;
+  virtual void bad_q_key(PortRef at, const BadKey& packet) = 0;
   struct Counters {
     u64 xmit_words, receive_words, xmit_packets, receive_packets, unicast_xmit, unicast_receive, multicast_xmit,
         multicast_receive;
-    u64 of[13];  // by Cause
+    u64 of[cause_count];  // by Cause
   };
   [[nodiscard]] virtual Counters counters(PortRef port) const = 0;  // since the start, whatever PMA resets
 

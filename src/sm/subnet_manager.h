@@ -23,6 +23,9 @@ struct Options {
   std::string partitions;  // text of a partitions.conf; empty: the default partition for all
 };
 
+// Upper half of the transaction id of everything that the manager asks: which responses at its port are its own.
+inline constexpr u32 transaction_tag = 0x0053'4d00;
+
 // What the manager sends by.
 class Mouth {
  public:

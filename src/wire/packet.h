@@ -10,6 +10,8 @@ namespace softib::wire {
 
 using GidBytes = std::array<u8, 16>;
 
+inline constexpr u32 gsi_qkey = 0x8001'0000;  // queue pair 1 has no other
+
 struct GlobalRoute {
   GidBytes source{};
   GidBytes destination{};
@@ -25,7 +27,7 @@ struct Packet {
   u16 pkey = 0xffff;  // GMPs
   u32 source_qp = 0;
   u32 destination_qp = 0;
-  u32 qkey = 0;
+  u32 qkey = gsi_qkey;  // GMPs
   std::optional<GlobalRoute> global;
   Mad mad{};
 };

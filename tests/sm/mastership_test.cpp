@@ -1,0 +1,106 @@
+#include "world.h"
+
+namespace softib::sm::test {
+namespace {
+
+Options priority(u8 value) {
+  Options options;
+  options.priority = value;
+  options.sweep_interval_ns = second;
+  return options;
+}
+
+TEST(Mastership, HigherPriorityLeads) {
+  World world(tree({2, 2, 2}));
+  world.manage(0, priority(1));
+  world.manage(3, priority(9));
+  world.run_for(10 * second);
+  EXPECT_EQ(world.manager(0).state(), State::standby);
+  EXPECT_EQ(world.manager(3).state(), State::master);
+  EXPECT_TRUE(world.manager(3).subnet_up());
+  expect_all_active(world);
+  EXPECT_EQ(world.net().port(world.port_of_host(1)).sm_lid, world.lid(world.port_of_host(3)));
+}
+
+TEST(Mastership, EqualPriorityLowerGuidLeads) {
+  World world(tree({2, 2, 2}));
+  world.manage(3, priority(4));
+  world.manage(0, priority(4));
+  world.run_for(10 * second);
+  const bool first_is_lower =
+      world.net().port(world.port_of_host(0)).guid < world.net().port(world.port_of_host(3)).guid;
+  EXPECT_EQ(world.manager(first_is_lower ? 0 : 3).state(), State::master);
+  EXPECT_EQ(world.manager(first_is_lower ? 3 : 0).state(), State::standby);
+}
+
+TEST(Mastership, LaterButBetterIsGivenTheFabric) {
+  World world(tree({2, 2, 2}));
+  world.manage(0, priority(1));
+  world.run_for(3 * second);
+  ASSERT_EQ(world.manager(0).state(), State::master);
+  const auto lids = lids_by_guid(world);
+  world.manage(2, priority(9));
+  world.run_for(5 * second);
+  EXPECT_TRUE(world.logged("handing over"));
+  EXPECT_EQ(world.manager(0).state(), State::standby);
+  EXPECT_EQ(world.manager(2).state(), State::master);
+  EXPECT_EQ(lids_by_guid(world), lids);
+  EXPECT_TRUE(world.manager(2).subnet_up());
+}
+
+TEST(Mastership, LaterAndLesserStandsBy) {
+  World world(tree({2, 2, 2}));
+  world.manage(0, priority(5));
+  world.run_for(3 * second);
+  world.manage(2, priority(1));
+  world.run_for(5 * second);
+  EXPECT_EQ(world.manager(0).state(), State::master);
+  EXPECT_EQ(world.manager(2).state(), State::standby);
+}
+
+TEST(Mastership, StandbyTakesOverWhenTheMasterDies) {
+  World world(tree({2, 2, 2}));
+  world.manage(0, priority(9));
+  world.manage(3, priority(1));
+  world.run_for(5 * second);
+  ASSERT_EQ(world.manager(3).state(), State::standby);
+  world.dismiss(0);
+  world.run_for(15 * second);
+  EXPECT_EQ(world.manager(3).state(), State::master);
+  EXPECT_TRUE(world.manager(3).subnet_up());
+  EXPECT_EQ(world.net().port(world.port_of_host(1)).sm_lid, world.lid(world.port_of_host(3)));
+}
+
+TEST(Mastership, StandbyTakesOverWhenTheMastersHostIsGone) {
+  World world(tree({2, 2, 2}));
+  world.manage(0, priority(9));
+  world.manage(3, priority(1));
+  world.run_for(5 * second);
+  world.net().power(world.port_of_host(0).node, false);
+  world.run_for(15 * second);
+  EXPECT_EQ(world.manager(3).state(), State::master);
+  EXPECT_TRUE(world.manager(3).subnet_up());
+}
+
+TEST(Mastership, TwoSubnetsThatAreJoinedHaveOneMaster) {
+  World world(tree({2, 2, 1}));
+  const PortRef uplink{world.port_of_switch(2).node, 3};
+  // The second leaf is cut off, and managed by itself.
+  const auto spine_side = world.net().other_end(uplink);
+  ASSERT_TRUE(spine_side);
+  world.net().cut(uplink);
+  world.manage(0, priority(3));
+  world.manage(3, priority(8));
+  world.run_for(4 * second);
+  EXPECT_EQ(world.manager(0).state(), State::master);
+  EXPECT_EQ(world.manager(3).state(), State::master);
+  world.net().mend(uplink);
+  world.run_for(20 * second);
+  EXPECT_EQ(world.manager(0).state(), State::standby);
+  EXPECT_EQ(world.manager(3).state(), State::master);
+  EXPECT_TRUE(world.manager(3).subnet_up());
+  expect_all_reachable(world);
+}
+
+}  // namespace
+}  // namespace softib::sm::test
