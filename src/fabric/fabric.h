@@ -95,6 +95,10 @@ struct Host {
   friend bool operator==(const Host&, const Host&) = default;
 };
 
+// What a switch says of itself in NodeInfo when its description does not say otherwise.
+inline constexpr u32 switch_vendor_id = 0xffffff;
+inline constexpr u32 switch_device_id = 2;
+
 struct Switch {
   std::string name;
   u32 ports = 40;  // external ports, numbered from 1
@@ -108,8 +112,8 @@ struct Switch {
   u8 lmc = 0;                   // of port 0; not 0 with an enhanced port 0 only
   bool enhanced_port0 = false;  // port 0 is a full end port, as managed switches have it
   std::string description{};    // NodeDescription; empty: the name
-  u32 vendor_id = 0;            // of NodeInfo; 0: SoftIB's
-  u32 device_id = 0;
+  u32 vendor_id = 0;            // of NodeInfo; 0: switch_vendor_id
+  u32 device_id = 0;            // 0: switch_device_id
 
   friend bool operator==(const Switch&, const Switch&) = default;
 };

@@ -43,7 +43,9 @@ bool valid_description(std::string_view text) {
 }
 
 std::string node_description(const Host& host, const Hca& hca) {
-  return hca.description.empty() ? fmt::format("{} {}", host.name, hca.name) : hca.description;
+  if (!hca.description.empty()) return hca.description;
+  if (host.kind == HostKind::aggregation) return "Mellanox Technologies Aggregation Node";  // tools know it by that
+  return fmt::format("{} {}", host.name, hca.name);
 }
 
 std::string node_description(const Switch& sw) { return sw.description.empty() ? sw.name : sw.description; }

@@ -236,7 +236,7 @@ switches:
   - plain
 )");
   EXPECT_EQ(node_description(fabric.hosts[0], fabric.hosts[0].hcas[0]), "node \"17\" \\ HCA-1");
-  EXPECT_EQ(node_description(fabric.hosts[1], fabric.hosts[1].hcas[0]), "sharp mlx5_0");
+  EXPECT_EQ(node_description(fabric.hosts[1], fabric.hosts[1].hcas[0]), "Mellanox Technologies Aggregation Node");
   EXPECT_EQ(fabric.hosts[1].kind, HostKind::aggregation);
   EXPECT_EQ(fabric.switches[0].port_guid, 17U);
   EXPECT_EQ(fabric.switches[0].device_id, 0xd2f0U);

@@ -155,7 +155,8 @@ void take_ibsim_options(std::string_view text, RecordPort& port) {
   };
   if (port.width || port.speed) return;
   u64 width = value("w=");
-  for (auto [bit, each] : {std::pair{8U, Width::x12}, {4U, Width::x8}, {2U, Width::x4}, {16U, Width::x2}, {1U, Width::x1}})
+  for (auto [bit, each] :
+       {std::pair{8U, Width::x12}, {4U, Width::x8}, {2U, Width::x4}, {16U, Width::x2}, {1U, Width::x1}})
     if (!port.width && (width & bit)) port.width = each;
   u64 extended = value("e=");
   for (MaskRow row : {MaskRow{8, Speed::ndr}, {4, Speed::hdr}, {2, Speed::edr}, {1, Speed::fdr}})
@@ -204,8 +205,8 @@ class RecordReader {
   Dialect dialect_;
   int number_ = 0;
   size_t warned_ = 0;
-  bool open_ = false;  // port lines belong to the last record
-  Record next_;        // attributes that wait for their record
+  bool open_ = false;                                   // port lines belong to the last record
+  Record next_;                                         // attributes that wait for their record
   std::array<u64, 3> counters_{0x200000, 0x100000, 0};  // ibsim's next GUID, by RecordKind
   std::unordered_map<std::string, int> seen_;           // id -> line
   std::optional<std::string> error_;
@@ -406,7 +407,8 @@ Parsed<Records> RecordReader::run(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   if (error_) return refuse(*error_);
-  if (result_.nodes.empty()) return refuse(one_line(fmt::format("{}: there is no Switch, Ca or Rt record in it", source_)));
+  if (result_.nodes.empty())
+    return refuse(one_line(fmt::format("{}: there is no Switch, Ca or Rt record in it", source_)));
   if (warned_ > most_warnings)
     result_.warnings.push_back(fmt::format("{}: and {} more lines left out", source_, warned_ - most_warnings));
   return std::move(result_);

@@ -28,22 +28,22 @@ struct RecordPort {
   int line = 0;
   u32 number = 0;
   u64 guid = 0;  // 0: not said
-  std::string remote;
+  std::string remote{};
   u32 remote_port = 0;
-  std::optional<u16> lid;  // of this port (CAs and routers)
+  std::optional<u16> lid{};  // of this port (CAs and routers)
   u8 lmc = 0;
-  std::optional<u16> remote_lid;
-  std::optional<Speed> speed;
-  std::optional<Width> width;
+  std::optional<u16> remote_lid{};
+  std::optional<Speed> speed{};
+  std::optional<Width> width{};
 };
 
 struct Record {
   int line = 0;
   RecordKind kind = RecordKind::ca;
   u32 port_count = 0;
-  std::string id;    // as between the quotes
-  u64 id_guid = 0;   // from an id such as S-0002c9...; 0: it has none
-  u64 guid = 0;      // from switchguid=, caguid=, rtguid=; 0: not said
+  std::string id;     // as between the quotes
+  u64 id_guid = 0;    // from an id such as S-0002c9...; 0: it has none
+  u64 guid = 0;       // from switchguid=, caguid=, rtguid=; 0: not said
   u64 port_guid = 0;  // of port 0
   u64 system_guid = 0;
   u32 vendor_id = 0;

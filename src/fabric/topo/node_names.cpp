@@ -26,8 +26,8 @@ std::string lower(std::string_view text) {
 
 // What cards call themselves. Each begins or is part of a description that has no host in it.
 bool is_vendor_text(std::string_view description) {
-  constexpr std::array<std::string_view, 8> marks{"mellanox technologies", "connectx", "connect-ib", "infinihost",
-                                                  "voltaire",              "qlogic",   "topspin",    "nvidia corp"};
+  constexpr std::array<std::string_view, 8> marks{
+      "mellanox technologies", "connectx", "connect-ib", "infinihost", "voltaire", "qlogic", "topspin", "nvidia corp"};
   std::string text = lower(description);
   return std::any_of(marks.begin(), marks.end(),
                      [&](std::string_view mark) { return text.find(mark) != std::string::npos; });
@@ -78,10 +78,12 @@ std::string_view trimmed(std::string_view text, std::string_view what) {
 HcaName name_from_description(std::string_view description) {
   description = trimmed(description, " \t'");
   if (is_vendor_text(description)) return {};
-  size_t end = description.find_first_of(" /");
-  if (end == std::string_view::npos) return {std::string(description), {}};
-  std::string_view last = description.substr(description.find_last_of(" /") + 1);
-  return {std::string(description.substr(0, end)), device_of(last)};
+  size_t last = description.find_last_of(" /");
+  if (last == std::string_view::npos) return {std::string(description), {}};
+  std::string device = device_of(description.substr(last + 1));
+  // A name may have blanks in it when a device ends the text; without one, only the first word is the host's.
+  size_t end = device.empty() ? description.find_first_of(" /") : last;
+  return {std::string(trimmed(description.substr(0, end), " /")), std::move(device)};
 }
 
 bool is_aggregation_node(std::string_view description) {

@@ -12,8 +12,8 @@ struct HcaName {
   std::string device;  // empty: nor a device
 };
 
-// "node17 mlx5_0", "node17 HCA-1" (device mlx5_0), "node17/mlx5_0", "node17"; and "MT4123 ConnectX6 Mellanox
-// Technologies" or the like, what a card says before its host has given it a name: nothing.
+// "node17 mlx5_0", "node17 HCA-1" (device mlx5_0), "node 17/mlx5_0", "node17", "node17 somewhere"; and "MT4123
+// ConnectX6 Mellanox Technologies" or the like, what a card says before its host has given it a name: nothing.
 [[nodiscard]] HcaName name_from_description(std::string_view description);
 
 // SHARP's end node inside a switch.
