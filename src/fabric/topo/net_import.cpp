@@ -151,8 +151,9 @@ void NetImport::draft_hosts() {
   for (u32 r = 0; r < records_.size(); ++r)
     if (records_[r].kind == RecordKind::ca && !is_aggregation_node(records_[r].description)) draft_hca(r);
   draft_aggregation_nodes();
-  std::sort(hosts_.begin(), hosts_.end(),
-            [](const DraftHost& a, const DraftHost& b) { return natural_less(a.name, b.name); });
+  std::sort(hosts_.begin(), hosts_.end(), [](const DraftHost& a, const DraftHost& b) {
+    return a.kind != b.kind ? a.kind < b.kind : natural_less(a.name, b.name);
+  });
   // Devices without a name stand behind the others, in the order of their records.
   for (DraftHost& host : hosts_)
     std::stable_sort(host.hcas.begin(), host.hcas.end(), [](const DraftHca& a, const DraftHca& b) {

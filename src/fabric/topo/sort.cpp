@@ -10,12 +10,15 @@ namespace softib::fabric::topo {
 
 namespace {
 
+bool before(const Switch& a, const Switch& b) { return natural_less(a.name, b.name); }
+bool before(const Host& a, const Host& b) { return a.kind != b.kind ? a.kind < b.kind : natural_less(a.name, b.name); }
+
 // Brings `items` in order and gives each old index its new one.
 template <typename Item>
 std::vector<u32> sort_by_name(std::vector<Item>& items) {
   std::vector<u32> order(items.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::sort(order.begin(), order.end(), [&](u32 a, u32 b) { return natural_less(items[a].name, items[b].name); });
+  std::sort(order.begin(), order.end(), [&](u32 a, u32 b) { return before(items[a], items[b]); });
   std::vector<u32> places(items.size());
   std::vector<Item> result;
   result.reserve(items.size());

@@ -5,8 +5,8 @@
 
 namespace softib::fabric::topo {
 
-// Hosts and switches by name (numbers in names count as numbers), cables by their ends: those of HCAs first, each with
-// the HCA's end in front. What is there stays as it is otherwise.
+// Hosts and switches by name (numbers in names count as numbers; aggregation nodes behind servers), cables by their
+// ends: those of HCAs first, each with the HCA's end in front. What is there stays as it is otherwise.
 [[nodiscard]] Fabric sorted(Fabric fabric);
 
 // The same cable with the ends in that order, and which of two such comes first.
