@@ -293,6 +293,12 @@ void NetImport::check_other_side(const Record& owner, const RecordPort& line, co
                    line.number, line.remote, line.remote_port, other.line, other.remote, other.remote_port));
 }
 
+// Both ends say the same in a dump; in ibsim's files each says what it can do.
+void limit_to(const RecordPort& other, Cable& cable) {
+  if (other.speed) cable.speed = std::min(cable.speed.value_or(*other.speed), *other.speed);
+  if (other.width && (!cable.width || lanes_of(*other.width) < lanes_of(*cable.width))) cable.width = other.width;
+}
+
 // Both ends list a cable; it is made when the second one of them, or the only one, is met.
 void NetImport::make_cable(PortRef from) {
   const Record& owner = records_[from.record];
@@ -315,8 +321,9 @@ void NetImport::make_cable(PortRef from) {
   std::optional<CableEnd> a = end_of(from.record, line.number);
   std::optional<CableEnd> b = end_of(remote, line.remote_port);
   if (!a || !b) return warn(line.line, "the cable at a port that is left out is left out too");
-  const RecordPort& rate = line.speed || !other ? line : *other;
-  cables_.push_back({ordered({*a, *b, rate.speed, rate.width}), line.line});
+  Cable cable{*a, *b, line.speed, line.width};
+  if (other) limit_to(*other, cable);
+  cables_.push_back({ordered(cable), line.line});
 }
 
 void NetImport::make_cables() {

@@ -147,6 +147,7 @@ struct MaskRow {
 };
 
 // ibsim's options name what a port is enabled for, as masks; a link comes up with the best of them.
+// What is not said is 4x and SDR.
 void take_ibsim_options(std::string_view text, RecordPort& port) {
   auto value = [&](std::string_view key) -> u64 {
     size_t at = text.find(key);
@@ -164,6 +165,8 @@ void take_ibsim_options(std::string_view text, RecordPort& port) {
   u64 speed = value("s=");
   for (MaskRow row : {MaskRow{4, Speed::qdr}, {2, Speed::ddr}, {1, Speed::sdr}})
     if (!port.speed && (speed & row.bit)) port.speed = row.speed;
+  if (!port.width) port.width = Width::x4;
+  if (!port.speed) port.speed = Speed::sdr;
 }
 
 // "S-0002c9..." -> the GUID
@@ -314,6 +317,7 @@ void RecordReader::header(Record record, Cursor cursor) {
     record.lid = static_cast<u16>(std::min<u64>(number_after(comment.after, "lid").value_or(0), 0xffff));
     record.lmc = static_cast<u8>(std::min<u64>(number_after(comment.after, "lmc").value_or(0), 0xff));
   }
+  if (ibsim() && record.description.empty()) record.description = description_of(record.id);
   take_guids(record);
   result_.nodes.push_back(std::move(record));
   open_ = true;
