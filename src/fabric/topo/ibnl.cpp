@@ -318,13 +318,16 @@ IbnlLibrary::IbnlLibrary(const std::vector<std::string>& folders) {
 
 void IbnlLibrary::load(const std::string& path) {
   auto text = read_file(path);
-  auto file = text ? parse_ibnl(*text, path) : Parsed<IbnlFile>(refuse(fmt::format("{}: can't be read", path)));
-  if (!file) {
-    broken_.push_back(file.error().text);
-    return;
-  }
+  auto added = text ? add(*text, path) : Parsed<void>(refuse(fmt::format("{}: can't be read", path)));
+  if (!added) broken_.push_back(added.error().text);
+}
+
+Parsed<void> IbnlLibrary::add(std::string_view text, std::string_view source) {
+  auto file = parse_ibnl(text, source);
+  if (!file) return tl::unexpected<Error>(file.error());
   files_.push_back(std::make_unique<IbnlFile>(*std::move(file)));
   for (const std::string& name : files_.back()->top.names) by_type_.emplace(name, files_.back().get());
+  return {};
 }
 
 const IbnlFile* IbnlLibrary::find(std::string_view type) const {

@@ -93,10 +93,12 @@ class IbnlLibrary {
  public:
   explicit IbnlLibrary(const std::vector<std::string>& folders);
 
+  // One definition more; the first of a name stays.
+  Parsed<void> add(std::string_view text, std::string_view source);
+
   [[nodiscard]] const IbnlFile* find(std::string_view type) const;
   // What to say of a type that is not there.
   [[nodiscard]] std::string unknown(std::string_view type) const;
-  [[nodiscard]] size_t size() const { return by_type_.size(); }
 
  private:
   void load(const std::string& path);

@@ -9,6 +9,8 @@
 
 namespace softib::fabric::topo {
 
+class IbnlLibrary;
+
 struct Imported {
   Fabric fabric;                      // complete
   std::vector<std::string> warnings;  // one line each, "dump.txt:17: ...": what was left out or guessed
@@ -24,6 +26,7 @@ struct Imported {
 // A topology file of ibutils. `library` holds the system definitions (*.ibnl); folders are searched in order.
 [[nodiscard]] Parsed<Imported> import_topo(std::string_view text, std::string_view source,
                                            const std::vector<std::string>& library);
+[[nodiscard]] Parsed<Imported> import_topo(std::string_view text, std::string_view source, const IbnlLibrary& library);
 // $IBDM_IBNL_PATH, and where distributions put the definitions.
 [[nodiscard]] std::vector<std::string> default_ibnl_folders();
 

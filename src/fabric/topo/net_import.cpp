@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "fabric/complete.h"
 #include "fabric/topo/clos.h"
@@ -59,6 +60,7 @@ class NetImport {
   void make_hosts();
   Hca make_hca(const DraftHca& draft, u32 place, const Host& host);
   Port make_port(const Record& record, const RecordPort* line, u32 number);
+  u64 free_guid(u64 wanted);
   u16 lid_of(std::optional<u16> lid, int line, std::string_view owner);
   void make_cables();
   void make_cable(PortRef from);
@@ -80,6 +82,7 @@ class NetImport {
   Dialect dialect_;
   std::vector<Record> records_;
   std::unordered_map<std::string_view, u32> by_id_;
+  std::unordered_set<u64> guids_;   // that somebody has
   std::vector<std::string> names_;  // of switches, by record
   std::vector<DraftHost> hosts_;
   std::unordered_map<std::string, std::vector<u32>> groups_;  // what descriptions call a host -> hosts_
@@ -93,6 +96,10 @@ class NetImport {
 
 void NetImport::index() {
   for (u32 r = 0; r < records_.size(); ++r) by_id_.emplace(records_[r].id, r);
+  for (const Record& record : records_) {
+    guids_.insert({record.guid, record.port_guid});
+    for (const RecordPort& port : record.ports) guids_.insert(port.guid);
+  }
   names_.resize(records_.size());
   places_.resize(records_.size());
 }
@@ -169,11 +176,13 @@ u16 NetImport::lid_of(std::optional<u16> lid, int line, std::string_view owner) 
   return 0;
 }
 
+// A port without a link has no GUID in a dump: it gets what cards often have, unless that is somebody else's.
+u64 NetImport::free_guid(u64 wanted) { return wanted != 0 && guids_.insert(wanted).second ? wanted : 0; }
+
 Port NetImport::make_port(const Record& record, const RecordPort* line, u32 number) {
   Port port{.number = static_cast<u8>(number)};
-  if (dialect_ == Dialect::ibsim) port.guid = record.guid + number;
+  port.guid = line && line->guid ? line->guid : free_guid(record.guid + number);
   if (!line) return port;
-  if (line->guid) port.guid = line->guid;
   if (line->lid) port.lid = lid_of(line->lid, line->line, record.description);
   port.lmc = port.lid ? line->lmc : u8{0};
   port.speed = line->speed.value_or(port.speed);

@@ -325,8 +325,11 @@ std::vector<std::string> default_ibnl_folders() {
 }
 
 Parsed<Imported> import_topo(std::string_view text, std::string_view source, const std::vector<std::string>& library) {
-  IbnlLibrary definitions(library);
-  return TopoImport(source, definitions).run(text);
+  return import_topo(text, source, IbnlLibrary(library));
+}
+
+Parsed<Imported> import_topo(std::string_view text, std::string_view source, const IbnlLibrary& library) {
+  return TopoImport(source, library).run(text);
 }
 
 }  // namespace softib::fabric::topo
