@@ -285,8 +285,6 @@ void write_class_links(TreeWriter& tree, const Fabric& fabric, u32 host, u32 ind
 
 }  // namespace
 
-std::string node_description(const Host& host, const Hca& hca) { return host.name + " " + hca.name; }
-
 std::string_view name_of(ipc::PortState state) {
   switch (state) {
     case ipc::PortState::down:
@@ -339,6 +337,7 @@ PortStatus initial_status(const Fabric& fabric, const Port& port) {
     status.phys_state = PhysState::disabled;
   }
   status.lid = port.lid;
+  status.lmc = port.lmc;
   status.sm_lid = port.sm_lid;
   status.capabilities = IBV_PORT_CM_SUP;
   if (!ethernet)

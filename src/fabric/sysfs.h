@@ -75,9 +75,6 @@ struct PortPlace {
 // Name of the (not yet existing) network device behind an Ethernet port, as gid_attrs/ndevs has it.
 [[nodiscard]] std::string net_device_name(const Fabric& fabric, PortPlace place);
 
-// NodeDescription: "host0 mlx5_0".
-[[nodiscard]] std::string node_description(const Host& host, const Hca& hca);
-
 // "ACTIVE", as sysfs shows it.
 [[nodiscard]] std::string_view name_of(ipc::PortState state);
 
