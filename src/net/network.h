@@ -128,7 +128,6 @@ class Network {
   [[nodiscard]] virtual u64 node_guid(u32 node) const = 0;
   [[nodiscard]] virtual const std::string& description(u32 node) const = 0;
   virtual void set_description(u32 node, std::string_view text) = 0;
-  virtual void set_is_sm(PortRef port, bool on) = 0;  // CapabilityMask.IsSM: a subnet manager runs there
   [[nodiscard]] virtual u32 switch_node(u32 switch_index) const = 0;
   [[nodiscard]] virtual u32 hca_node(u32 host, u32 hca) const = 0;
   [[nodiscard]] virtual PortView port(PortRef ref) const = 0;

@@ -1,5 +1,6 @@
 #include "daemon/plane/manager.h"
 
+#include <infiniband/verbs.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -66,7 +67,7 @@ std::vector<PortRef> places_for_managers(const net::Network& network) {
 
 Plane::Manager::Manager(net::Network& network, PortRef place)
     : network_(network), place_(place), manager_(sm::SubnetManager::create({}, network.port(place).guid, *this)) {
-  network.set_is_sm(place, true);
+  network.set_capabilities(place, IBV_PORT_SM, true);
 }
 
 bool Plane::Manager::wants(const wire::Packet& packet) {

@@ -184,10 +184,14 @@ fabric::PortStatus Plane::status(u32 port) const { return status_of(segment_.por
 
 bool Plane::take_routes_changed() { return std::exchange(routes_changed_, false); }
 
+u16 Plane::pkey_or_first(u32 port, u16 pkey) const { return pkey ? pkey : segment_.ports[port].pkeys[0]; }
+
 u32 Plane::find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) {
   if (port == 0 || port >= refs_.size()) return 0;
-  net::Path path = network_->walk(refs_[port], dlid, sl, pkey);
-  const u32 end = path.loss == net::Loss::none ? index_of(path.end) : 0;
+  net::Path path = network_->walk(refs_[port], dlid, sl, pkey_or_first(port, pkey));
+  // Whether the keys of both ends go together is looked at with each message.
+  const bool arrived = path.loss == net::Loss::none || (path.loss == net::Loss::bad_pkey && !path.leaving);
+  const u32 end = arrived ? index_of(path.end) : 0;
   accounts_.take(owner, std::move(path.hops), false);
   return end;
 }
@@ -196,7 +200,7 @@ u32 Plane::find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) {
 void Plane::find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) {
   if (port == 0 || port >= refs_.size()) return;
   std::map<PortRef, net::Hop> links;
-  for (const net::Path& path : network_->walk_multicast(refs_[port], mlid, sl, 0))
+  for (const net::Path& path : network_->walk_multicast(refs_[port], mlid, sl, pkey_or_first(port, 0)))
     for (const net::Hop& hop : path.hops) links.emplace(hop.out, hop);
   std::vector<net::Hop> hops;
   for (const auto& [out, hop] : links) hops.push_back(hop);
@@ -227,7 +231,7 @@ Result<Plane::Opened> Plane::open_issm(u32 port) {
   auto opened = open_umad(port);
   if (!opened) return opened;
   issm_files_[port] = opened->file;
-  network_->set_is_sm(refs_[port], true);
+  network_->set_capabilities(refs_[port], IBV_PORT_SM, true);
   return opened;
 }
 
@@ -242,7 +246,7 @@ void Plane::umad_readable(u32 file, u64 now) {
   for (u32 port = 1; port < issm_files_.size(); ++port) {
     if (issm_files_[port] != file) continue;
     issm_files_[port] = 0;
-    network_->set_is_sm(refs_[port], false);
+    network_->set_capabilities(refs_[port], IBV_PORT_SM, false);
   }
 }
 

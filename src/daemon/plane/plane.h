@@ -81,6 +81,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   [[nodiscard]] u32 index_of(net::PortRef ref) const;
   [[nodiscard]] Manager* manager_at(net::PortRef ref) const;
   void write_port(u32 index, const net::PortView& view);
+  [[nodiscard]] u16 pkey_or_first(u32 port, u16 pkey) const;
 
   ipc::Segment& segment_;
   MadLayer layer_;
