@@ -45,7 +45,7 @@ u64 Manager::on_time(u64 now) {
   next = std::min(requests_.on_time(now_), administration_->on_time(now_));
   running_ = false;
   if (phase_ == Phase::resting && self_.state != State::not_active)
-    next = std::min(next, sweep_wanted_ ? now_ : std::min(next_look_, next_glance_));
+    next = std::min(next, sweep_wanted_ ? std::max(now_, earliest_heavy_) : std::min(next_look_, next_glance_));
   return inbox_.empty() ? next : now_;
 }
 
@@ -110,7 +110,7 @@ void Manager::begin_timed() {
     sweep_wanted_ = false;
     if (now_ >= next_look_) poll();
   } else if (sweep_wanted_) {
-    begin_heavy();
+    if (now_ >= earliest_heavy_) begin_heavy();
   } else if (now_ >= next_look_) {
     look();
   }
@@ -120,7 +120,7 @@ void Manager::rest() {
   phase_ = Phase::resting;
   constexpr u64 soon = 1'000'000'000;
   // Without a link there is nobody to send a trap when it comes.
-  const bool alone = subnet_.nodes.empty() || !subnet_.port(subnet_.own).linked();
+  const bool alone = subnet_.nodes.empty() || (subnet_.own.port != 0 && !subnet_.port(subnet_.own).linked());
   const bool hurry = self_.state != State::standby && (alone || failed_sweeps_ != 0);
   next_look_ = now_ + (hurry ? std::min(soon << std::min(failed_sweeps_, 6U), options_.sweep_interval_ns)
                              : options_.sweep_interval_ns);

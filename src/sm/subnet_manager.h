@@ -26,6 +26,9 @@ struct Options {
 // Upper half of the transaction id of everything that the manager asks: which responses at its port are its own.
 inline constexpr u32 transaction_tag = 0x0053'4d00;
 
+// To be routed to the manager at its port: SMPs that are no response, or carry the tag; GMPs of class SubnAdm likewise.
+// The port shall have IsSM in its CapabilityMask; the manager can't set that by MADs.
+
 // What the manager sends by.
 class Mouth {
  public:
@@ -49,7 +52,7 @@ class SubnetManager {
   // Starts sweeps and repeats what got no answer. Gives when to call again (CLOCK_MONOTONIC ns), ~0: when something
   // comes.
   virtual u64 on_time(u64 now) = 0;
-  // A sweep from the start, soon.
+  // A sweep from the start, by the next on_time().
   virtual void sweep() = 0;
 
   [[nodiscard]] virtual State state() const = 0;

@@ -71,6 +71,19 @@ TEST(Mastership, StandbyTakesOverWhenTheMasterDies) {
   EXPECT_EQ(world.net().port(world.port_of_host(1)).sm_lid, world.lid(world.port_of_host(3)));
 }
 
+TEST(Mastership, TakingOverKeepsTheLidsOfTheMaster) {
+  World world(tree({3, 3, 2}));
+  world.manage(8, priority(1));
+  world.manage(0, priority(9));  // numbers the ports from its own end
+  world.run_for(5 * second);
+  ASSERT_EQ(world.manager(0).state(), State::master);
+  const auto lids = lids_by_guid(world);
+  world.dismiss(0);
+  world.run_for(15 * second);
+  ASSERT_EQ(world.manager(8).state(), State::master);
+  EXPECT_EQ(lids_by_guid(world), lids);
+}
+
 TEST(Mastership, StandbyTakesOverWhenTheMastersHostIsGone) {
   World world(tree({2, 2, 2}));
   world.manage(0, priority(9));

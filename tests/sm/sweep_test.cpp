@@ -30,6 +30,27 @@ TEST(Sweep, ThreeTiers) { expect_up(tree({2, 2, 2, 3, 2})); }
 TEST(Sweep, Ring) { expect_up(ring(5, 2)); }
 TEST(Sweep, ParallelCables) { expect_up(tree({3, 2, 2, 1, 0, 3})); }
 
+TEST(Sweep, TwoHostsAndACable) {
+  World world(back_to_back());
+  world.manage(0);
+  world.settle();
+  EXPECT_TRUE(world.manager(0).subnet_up());
+  expect_all_active(world);
+  Client client(world, world.port_of_host(1));
+  EXPECT_EQ(client.ask({wire::Method::get_table, 0x35}).count(), 4U);
+}
+
+TEST(Sweep, ManagerOnASwitch) {
+  World world(tree({3, 2, 2}));
+  SubnetManager& manager = world.manage_at(world.port_of_switch(3));
+  world.settle();
+  EXPECT_TRUE(manager.subnet_up());
+  expect_all_active(world);
+  expect_all_reachable(world);
+  Client client(world, world.port_of_host(0));
+  EXPECT_EQ(client.ask({wire::Method::get_table, 0x11}).count(), 11U);
+}
+
 TEST(Sweep, OwnPortWithoutCableIsNoSubnetAndComesUpLater) {
   World world(one_switch(3));
   world.net().cut(world.port_of_host(0));

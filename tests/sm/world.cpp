@@ -14,8 +14,7 @@ World::World(const fabric::Fabric& fabric)
 
 World::~World() = default;
 
-SubnetManager& World::manage(u32 host, const Options& options) {
-  const PortRef port = port_of_host(host);
+SubnetManager& World::manage_at(PortRef port, const Options& options) {
   Seat& seat = seats_[port];
   seat.world = this;
   seat.port = port;
