@@ -40,7 +40,8 @@ fabric::Fabric two_switches() {
 
 class World final : public net::Observer, public sm::Mouth {
  public:
-  World() : net_(net::Network::create(two_switches(), *this)), seat_{net_->hca_node(0, 0), 1} {
+  explicit World(const fabric::Fabric& fabric)
+      : net_(net::Network::create(fabric, *this)), seat_{net_->hca_node(0, 0), 1} {
     net_->set_capabilities(seat_, wire::port_cap::is_sm, true);
     manager_ = sm::SubnetManager::create({}, net_->port(seat_).guid, *this);
     pass(second);
@@ -79,7 +80,8 @@ bool is_control(const wire::Packet& packet) {
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
   constexpr size_t most_records = 64;
-  World world;
+  static const fabric::Fabric fabric = two_switches();
+  World world(fabric);
   size_t records = 0;
   for (size_t at = 0; at + 3 <= size && records < most_records; ++records) {
     wire::Packet packet;

@@ -40,6 +40,25 @@ TEST(Sweep, TwoHostsAndACable) {
   EXPECT_EQ(client.ask({wire::Method::get_table, 0x35}).count(), 4U);
 }
 
+TEST(Sweep, PortsOfOneAdapterAreEndPortsOfTheirOwn) {
+  World world(two_rails());
+  world.manage(0);
+  world.settle();
+  EXPECT_TRUE(world.manager(0).subnet_up());
+  EXPECT_FALSE(world.logged("duplicate"));
+  expect_all_active(world);
+  std::set<u16> lids;
+  for (u32 host = 0; host < 3; ++host)
+    for (u8 port = 1; port <= 2; ++port) {
+      const PortRef to{world.port_of_host(host).node, port};
+      lids.insert(world.lid(to));
+      if (to != world.port_of_host(1)) {
+        EXPECT_EQ(world.net().walk(world.port_of_host(1), world.lid(to), 0, 0xffff).end, to);
+      }
+    }
+  EXPECT_EQ(lids.size(), 6U);
+}
+
 TEST(Sweep, ManagerOnASwitch) {
   World world(tree({3, 2, 2}));
   SubnetManager& manager = world.manage_at(world.port_of_switch(3));
@@ -92,6 +111,20 @@ TEST(Sweep, LargeFabricTakesUnderASecond) {
     const double took = measure(tree({35, 32, 16}), routing);  // 51 switches, 1,120 hosts
     EXPECT_LT(took, slow_build ? 60.0 : 1.0);
   }
+}
+
+TEST(Sweep, AllPathsOfALargeFabric) {
+  if (slow_build) GTEST_SKIP() << "a measurement";
+  World world(tree({20, 20, 10}));  // 400 hosts
+  world.manage(0);
+  world.settle();
+  Client client(world, world.port_of_host(399));
+  const double before = cpu_seconds();
+  const SaAnswer paths = client.ask({wire::Method::get_table, 0x35});
+  const double took = cpu_seconds() - before;
+  EXPECT_GT(paths.count(), 400U * 400U);
+  std::printf("%u paths: %.3f s of CPU\n", paths.count(), took);
+  EXPECT_LT(took, 2.0);
 }
 
 TEST(Sweep, TenThousandEndPortsTakeUnderTenSeconds) {

@@ -31,6 +31,7 @@ struct TreeShape {
 [[nodiscard]] fabric::Fabric ring(u32 switches, u32 hosts);
 [[nodiscard]] fabric::Fabric one_switch(u32 hosts);
 [[nodiscard]] fabric::Fabric back_to_back();
+[[nodiscard]] fabric::Fabric two_rails();  // three hosts with two ports, one at each of two switches
 [[nodiscard]] fabric::Fabric random_mesh(u32 switches, u32 extra_cables, u32 hosts, u32 seed);
 
 using net::PortRef;

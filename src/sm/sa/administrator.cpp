@@ -145,7 +145,7 @@ void Administrator::ask(const Query& query) {
   Answer answer(*layout, query);
   const SaStatus status = collect(query, answer);
   if (status != SaStatus::ok) return refuse(query, status);
-  respond(query, answer);
+  respond(query, std::move(answer));
 }
 
 SaStatus Administrator::collect(const Query& query, Answer& answer) {
@@ -221,7 +221,7 @@ void Administrator::fetch(const Query& query, const Layout& layout) {
                          Answer all(layout, work->query);
                          for (std::size_t k = 0; k < work->list.size(); ++k)
                            if (work->have[k]) all.add(work->list[k].record.bytes);
-                         respond(work->query, all);
+                         respond(work->query, std::move(all));
                        });
   }
 }
@@ -290,7 +290,7 @@ Mad Administrator::head(const Query& query, u16 status, u32 record_size) const {
   return mad;
 }
 
-void Administrator::respond(const Query& query, const Answer& answer) {
+void Administrator::respond(const Query& query, Answer answer) {
   const u32 size = find_layout(query.method == Method::get_multi ? RecordType::path : query.type)->size;
   if (query.method == Method::get) {
     if (answer.count == 0) return refuse(query, SaStatus::no_records);
@@ -302,7 +302,7 @@ void Administrator::respond(const Query& query, const Answer& answer) {
                               wire::get(query.packet.mad, wire::header::transaction)};
   if (partners_.size() >= most_partners) partners_.clear();
   partners_[peer] = query.packet;
-  exchange_.send(peer, {head(query, 0, size), answer.bytes}, now_);
+  exchange_.send(peer, {head(query, 0, size), std::move(answer.bytes)}, now_);
 }
 
 void Administrator::respond_one(const Query& query, std::span<const u8> record, u32 size) {

@@ -35,7 +35,7 @@ class Administrator final : public Administration, private wire::rmpp::Exchange:
   [[nodiscard]] SaStatus collect(const Query& query, Answer& answer);
   void fetch(const Query& query, const Layout& layout);
 
-  void respond(const Query& query, const Answer& answer);
+  void respond(const Query& query, Answer answer);
   void respond_one(const Query& query, std::span<const u8> record, u32 size);
   void refuse(const Query& query, u16 status);
   void refuse(const Query& query, SaStatus status) { refuse(query, static_cast<u16>(status)); }
