@@ -18,6 +18,8 @@ Manager::Manager(const Options& options, u64 own_guid, Mouth& mouth)
       switch_setup_(requests_),
       partitions_(parse_partitions(options.partitions)) {
   options_.lmc = std::min<u8>(options_.lmc, 7);
+  constexpr u64 never = u64{1} << 62;
+  if (options_.sweep_interval_ns == 0) options_.sweep_interval_ns = never;  // no light sweeps
   options_.priority = std::min<u8>(options_.priority, 15);
   self_ = {own_guid, options_.priority, State::discovering};
   const View view{subnet_, tables_, multicast_, partitions_, rivals_, options_, self_, activity_, requests_, mouth_};

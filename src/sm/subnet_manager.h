@@ -18,7 +18,7 @@ struct Options {
   u8 priority = 0;  // 0 to 15
   u8 lmc = 0;       // 0 to 7
   u64 subnet_prefix = 0xfe80'0000'0000'0000;
-  u64 sweep_interval_ns = 10'000'000'000;  // light sweeps
+  u64 sweep_interval_ns = 10'000'000'000;  // light sweeps; 0: none
   u8 subnet_timeout = 18;
   std::string partitions;  // text of a partitions.conf; empty: the default partition for all
 };
