@@ -65,7 +65,8 @@ class World : private net::Observer {
   void attach(PortRef port, Client* client) { clients_[port] = client; }
   void send(PortRef from, const wire::Packet& packet) { net_->send(from, packet); }
 
-  u64 smps_sent = 0;  // by managers
+  u64 smps_sent = 0;    // by managers
+  u64 tables_sent = 0;  // of them, blocks of linear forwarding tables
 
  private:
   struct Seat final : Mouth {

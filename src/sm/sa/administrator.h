@@ -33,7 +33,9 @@ class Administrator final : public Administration, private wire::rmpp::Exchange:
   void change_group(const Query& query);
   void class_port_info(const Query& query);
   [[nodiscard]] SaStatus collect(const Query& query, Answer& answer);
+  struct Fetch;
   void fetch(const Query& query, const Layout& layout);
+  void fetched(const Fetch& work, const Layout& layout);
 
   void respond(const Query& query, Answer answer);
   void respond_one(const Query& query, std::span<const u8> record, u32 size);
