@@ -32,13 +32,12 @@ class Counting : public net::Observer {
 
 fabric::Fabric two_switches() {
   fabric::Fabric fabric = fabric::default_fabric("fuzz");
-  fabric::Switch second = fabric.switches[0];
-  second.name = "sw1";
-  second.node_guid = 0;
-  fabric.switches.push_back(second);
+  fabric.switches.push_back({.name = "sw1"});
   for (const u32 port : {10U, 11U})
     fabric.cables.push_back({{fabric::EndKind::sw, 0, 0, port}, {fabric::EndKind::sw, 1, 0, port}, {}, {}});
-  return *fabric::complete(std::move(fabric));
+  auto completed = fabric::complete(std::move(fabric));
+  require(completed.has_value());
+  return *completed;
 }
 
 void check_links(const net::Network& network) {

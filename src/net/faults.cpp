@@ -69,6 +69,10 @@ void set_power(World& world, u32 number, bool on) {
   }
   world.traps.forget(number);
   boot(world, node);
+  if (node.sw && !on) {
+    world.ports[node.first].state = ipc::PortState::down;
+    world.ports[node.first].physical = PhysicalState::polling;
+  }
   for (u32 i = 0; i <= node.ports; ++i) {
     Port& port = world.ports[node.first + i];
     if (on) reset_all(port);

@@ -35,6 +35,7 @@ class Post {
     Packet packet;
   };
   void drain();
+  void forget_sent();
 
   World& world_;
   std::vector<Letter> letters_;

@@ -51,7 +51,7 @@ Loss starting(const World& world, const Port& from, const Flow& flow) {
   return has_pkey(from, flow.pkey) ? Loss::none : Loss::bad_pkey;
 }
 
-Loss arriving(const World&, const Port& end, const Flow& flow) {
+Loss arriving(const Port& end, const Flow& flow) {
   if (flow.dlid < wire::first_multicast_lid && !has_lid(end, flow.dlid)) return Loss::no_route;
   return flow.management || accepts_pkey(end, flow.pkey) ? Loss::none : Loss::bad_pkey;
 }

@@ -19,6 +19,7 @@ struct Trace {
   Loss loss = Loss::none;
   u32 end = 0;           // port index
   bool leaving = false;  // lost on its way out of `end`
+  u32 through = 0;       // where it came into the node that it is for; port 0 is behind that
 };
 
 [[nodiscard]] u8 linear_port(const Node& node, u16 lid);
@@ -28,7 +29,7 @@ struct Trace {
 [[nodiscard]] bool dropped_by_sl(const World& world, const Port& in, const Port& out, u8 sl);
 [[nodiscard]] Loss leaving(const World& world, const Port& in, const Port& out, const Flow& flow);
 [[nodiscard]] Loss starting(const World& world, const Port& from, const Flow& flow);
-[[nodiscard]] Loss arriving(const World& world, const Port& end, const Flow& flow);
+[[nodiscard]] Loss arriving(const Port& end, const Flow& flow);
 
 // What a switch does with it: `end` is the port that it leaves by (port 0: it's here), or where it got lost.
 [[nodiscard]] Trace step(const World& world, const Port& in, const Flow& flow);
@@ -36,30 +37,28 @@ struct Trace {
 // `cross(out, in)`: for each link on the way; a loss that it gives ends the way there.
 template <typename Cross>
 Trace trace(const World& world, u32 from, const Flow& flow, Cross&& cross) {
-  const Port* at = &world.ports[from];
-  if (const Loss loss = starting(world, *at, flow); loss != Loss::none) return {loss, from, true};
-  if (!world.node(*at).sw && has_lid(*at, flow.dlid)) return {arriving(world, *at, flow), from};
-  u32 next = from;
+  if (const Loss loss = starting(world, world.ports[from], flow); loss != Loss::none) return {loss, from, true};
+  u32 at = from;
   for (u32 hop = 0; hop < most_hops; ++hop) {
-    const bool through_switch = world.node(*at).sw != nullptr;
-    if (through_switch) {
-      const Trace taken = step(world, *at, flow);
+    const Port& here = world.ports[at];
+    u32 next = at;
+    if (world.node(here).sw) {
+      const Trace taken = step(world, here, flow);
       if (taken.loss != Loss::none) return taken;
       next = taken.end;
-      if (world.ports[next].ref.port == 0) return {arriving(world, world.ports[next], flow), next};
-    } else if (hop > 0) {
-      return {arriving(world, *at, flow), next};
+      if (world.ports[next].ref.port == 0) return {arriving(world.ports[next], flow), next, false, at};
+    } else if (hop > 0 || has_lid(here, flow.dlid)) {
+      return {arriving(here, flow), at, false, at};
     }
     const Port& out = world.ports[next];
     if (!(flow.management ? carries_management(world, out) : carries_data(world, out)))
       return {Loss::link_down, next, true};
-    const Port& in = world.ports[out.peer];
-    next = out.peer;
-    if (const Loss loss = cross(out, in); loss != Loss::none) return {loss, next};
-    if (!flow.management && in.enforce_in && !accepts_pkey(in, flow.pkey)) return {Loss::bad_pkey, next};
-    at = &in;
+    at = out.peer;
+    const Port& in = world.ports[at];
+    if (const Loss loss = cross(out, in); loss != Loss::none) return {loss, at};
+    if (!flow.management && in.enforce_in && !accepts_pkey(in, flow.pkey)) return {Loss::bad_pkey, at};
   }
-  return {Loss::loop, next};
+  return {Loss::loop, at};
 }
 
 [[nodiscard]] Path walk(const World& world, PortRef from, const Flow& flow);

@@ -31,7 +31,7 @@ class Spread {
     else if (world_.node(in).sw)
       at_switch(in);
     else
-      end(arriving(world_, in, flow_), in);
+      end(arriving(in, flow_), in);
     hops_.pop_back();
   }
 
@@ -52,7 +52,7 @@ class Spread {
 
   void copy(const Port& in, const Port& out) {
     if (const Loss loss = leaving(world_, in, out, flow_); loss != Loss::none) return end(loss, out, true);
-    if (out.ref.port == 0) return end(arriving(world_, out, flow_), out);
+    if (out.ref.port == 0) return end(arriving(out, flow_), out);
     leave(out);
   }
 

@@ -64,7 +64,7 @@ u32 route_by_lid(World& world, u32 from, const Packet& packet) {
     if (!management) saw_data(world, world.ports[world.index(in.ref)]);
     return cross(world, world.index(out.ref), packet);
   });
-  if (way.loss == Loss::none) return way.end;
+  if (way.loss == Loss::none) return way.through;
   const BadKey key{packet.pkey, packet.slid, packet.dlid, packet.sl, packet.source_qp, packet.destination_qp, {}, {}};
   lose_packet(world, world.ports[way.end], way.loss, way.leaving, key, 1);
   return none;

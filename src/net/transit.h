@@ -17,7 +17,7 @@ void carry(World& world, PortRef from, Packet& packet);
 // The same for what data does on its way: counters only.
 void count_hop(World& world, const Hop& hop, const Network::Traffic& traffic);
 
-// Follows the tables; where it ends, if it got there. Losses are counted.
+// Follows the tables. The port through which it came into the node that it is for, or none: losses are counted.
 [[nodiscard]] u32 route_by_lid(World& world, u32 from, const Packet& packet);
 
 // The rules of directed routes, from the port `from` on: a request, or an answer on its way back.

@@ -53,6 +53,10 @@ void Lids::assign(Subnet& subnet, u8 lmc) {
     next = span.count == 1 ? span.first + 1 : next;
   }
 
+  remember(subnet);
+}
+
+void Lids::remember(Subnet& subnet) {
   subnet.by_lid.assign(last_unicast_lid + 1U, nowhere);
   for (u32 place = 0; place < subnet.ends.size(); ++place) {
     const Port& port = subnet.port(subnet.ends[place]);

@@ -20,6 +20,7 @@ class Lids {
   };
   [[nodiscard]] static Span span_of(const Subnet& subnet, End end, u8 lmc);
   static bool free(const std::vector<bool>& taken, Span span);
+  void remember(Subnet& subnet);
   static void take(std::vector<bool>& taken, Span span);
 
   std::unordered_map<u64, u16> given_;  // by port GUID

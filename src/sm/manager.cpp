@@ -18,6 +18,8 @@ Manager::Manager(const Options& options, u64 own_guid, Mouth& mouth)
       switch_setup_(requests_),
       partitions_(parse_partitions(options.partitions)) {
   options_.lmc = std::min<u8>(options_.lmc, 7);
+  constexpr u64 never = u64{1} << 62;
+  if (options_.sweep_interval_ns == 0) options_.sweep_interval_ns = never;  // no light sweeps
   options_.priority = std::min<u8>(options_.priority, 15);
   self_ = {own_guid, options_.priority, State::discovering};
   const View view{subnet_, tables_, multicast_, partitions_, rivals_, options_, self_, activity_, requests_, mouth_};
@@ -45,7 +47,7 @@ u64 Manager::on_time(u64 now) {
   next = std::min(requests_.on_time(now_), administration_->on_time(now_));
   running_ = false;
   if (phase_ == Phase::resting && self_.state != State::not_active)
-    next = std::min(next, sweep_wanted_ ? now_ : std::min(next_look_, next_glance_));
+    next = std::min(next, sweep_wanted_ ? std::max(now_, earliest_heavy_) : std::min(next_look_, next_glance_));
   return inbox_.empty() ? next : now_;
 }
 
@@ -110,7 +112,7 @@ void Manager::begin_timed() {
     sweep_wanted_ = false;
     if (now_ >= next_look_) poll();
   } else if (sweep_wanted_) {
-    begin_heavy();
+    if (now_ >= earliest_heavy_) begin_heavy();
   } else if (now_ >= next_look_) {
     look();
   }
@@ -120,7 +122,7 @@ void Manager::rest() {
   phase_ = Phase::resting;
   constexpr u64 soon = 1'000'000'000;
   // Without a link there is nobody to send a trap when it comes.
-  const bool alone = subnet_.nodes.empty() || !subnet_.port(subnet_.own).linked();
+  const bool alone = subnet_.nodes.empty() || (subnet_.own.port != 0 && !subnet_.port(subnet_.own).linked());
   const bool hurry = self_.state != State::standby && (alone || failed_sweeps_ != 0);
   next_look_ = now_ + (hurry ? std::min(soon << std::min(failed_sweeps_, 6U), options_.sweep_interval_ns)
                              : options_.sweep_interval_ns);

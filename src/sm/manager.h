@@ -63,6 +63,7 @@ class Manager final : public SubnetManager {
   void lost_leader();
   void enter(State state);
   void sm_info_asked(const wire::Packet& packet);
+  void acknowledge();
   void controlled(Control control, const wire::Packet& packet);
   [[nodiscard]] std::array<u8, 64> own_info() const;
 
@@ -102,9 +103,11 @@ class Manager final : public SubnetManager {
   u64 now_ = 0;
   u64 next_look_ = 0;
   u64 next_glance_ = 0;
+  u64 earliest_heavy_ = 0;
   u32 failed_sweeps_ = 0;
   std::string last_remark_;
-  Rival leader_;  // whom a standby manager watches
+  Rival leader_;            // whom a standby manager watches
+  u64 acknowledge_to_ = 0;  // GUID of a manager that handed over and was not told yet
   u32 unanswered_polls_ = 0;
 };
 

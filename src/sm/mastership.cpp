@@ -32,7 +32,11 @@ void Manager::ask_rival(End end) {
 void Manager::decided() {
   const Verdict verdict = decide(self_, rivals_);
   if (!verdict.lead) return follow(*verdict.other);
-  if (self_.state != State::master) enter(State::master);
+  if (self_.state != State::master) {
+    enter(State::master);
+    sweep_wanted_ = false;  // this is the sweep
+  }
+  acknowledge();
   arm();
 }
 
@@ -48,6 +52,7 @@ void Manager::enter(State state) {
   up_ = false;
   if (state == State::master) {
     greet_ = true;
+    lids_ = {};  // those that ports have now are the ones to keep
     switch_setup_.forget_all();
   }
   if (state == State::discovering || state == State::master) sweep_wanted_ = true;
@@ -124,20 +129,25 @@ void Manager::sm_info_asked(const wire::Packet& packet) {
   if (is_set && known) controlled(control, packet);
 }
 
+// Tells the manager that handed over, as soon as the way to it is known.
+void Manager::acknowledge() {
+  const auto end = acknowledge_to_ == 0 ? std::nullopt : subnet_.end_of_guid(acknowledge_to_);
+  if (!end) return;
+  acknowledge_to_ = 0;
+  requests_.set(subnet_.path(*end), SmpAttribute::sm_info, static_cast<u32>(Control::acknowledge), own_info(),
+                [](const wire::Mad*) {});
+}
+
 void Manager::controlled(Control control, const wire::Packet& packet) {
   const State before = self_.state;
   const State next = after(before, control);
   if (control == Control::handover && next == State::master) {
     requests_.forget_all();
     phase_ = Phase::resting;
-    // The giver is told, by the way that its own question came.
-    const u64 giver = wire::get(data_of(packet.mad), sm_info::guid);
-    const auto end = subnet_.end_of_guid(giver);
+    acknowledge_to_ = wire::get(data_of(packet.mad), sm_info::guid);
     enter(State::master);
     sweep_wanted_ = true;
-    if (end)
-      requests_.set(subnet_.path(*end), SmpAttribute::sm_info, static_cast<u32>(Control::acknowledge), own_info(),
-                    [](const wire::Mad*) {});
+    acknowledge();
     return;
   }
   if (next == before) return;

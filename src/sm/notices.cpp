@@ -53,7 +53,12 @@ void Manager::port_changed_locally(u32 lid) {
   });
   requests_.get(subnet_.path(*end), SmpAttribute::port_info, end->port | port_info::sm_supports_ext_speeds,
                 [this, end](const wire::Mad* mad) {
-                  if (mad) std::copy_n(data_of(*mad).begin(), port_info_size, subnet_.port(*end).info.begin());
+                  if (!mad) return;
+                  const auto capabilities = port_info::capability_mask;
+                  const u64 before = subnet_.port(*end).get(capabilities);
+                  std::copy_n(data_of(*mad).begin(), port_info_size, subnet_.port(*end).info.begin());
+                  // A manager that was just started: hear what it says.
+                  if (subnet_.port(*end).get(capabilities) & ~before & port_cap::is_sm) next_look_ = now_;
                 });
 }
 

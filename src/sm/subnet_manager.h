@@ -18,13 +18,16 @@ struct Options {
   u8 priority = 0;  // 0 to 15
   u8 lmc = 0;       // 0 to 7
   u64 subnet_prefix = 0xfe80'0000'0000'0000;
-  u64 sweep_interval_ns = 10'000'000'000;  // light sweeps
+  u64 sweep_interval_ns = 10'000'000'000;  // light sweeps; 0: none
   u8 subnet_timeout = 18;
   std::string partitions;  // text of a partitions.conf; empty: the default partition for all
 };
 
 // Upper half of the transaction id of everything that the manager asks: which responses at its port are its own.
 inline constexpr u32 transaction_tag = 0x0053'4d00;
+
+// To be routed to the manager at its port: SMPs that are no response, or carry the tag; GMPs of class SubnAdm likewise.
+// The port shall have IsSM in its CapabilityMask; the manager can't set that by MADs.
 
 // What the manager sends by.
 class Mouth {
@@ -49,7 +52,7 @@ class SubnetManager {
   // Starts sweeps and repeats what got no answer. Gives when to call again (CLOCK_MONOTONIC ns), ~0: when something
   // comes.
   virtual u64 on_time(u64 now) = 0;
-  // A sweep from the start, soon.
+  // A sweep from the start, by the next on_time().
   virtual void sweep() = 0;
 
   [[nodiscard]] virtual State state() const = 0;

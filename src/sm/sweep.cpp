@@ -9,7 +9,9 @@ namespace softib::sm {
 // -- heavy: everything is looked at anew
 
 void Manager::begin_heavy() {
+  constexpr u64 gap = 10'000'000;  // a cable that flaps doesn't keep the manager busy for good
   sweep_wanted_ = false;
+  earliest_heavy_ = now_ + gap;
   ++activity_;
   phase_ = Phase::discovering;
   discovery_.start();
@@ -22,7 +24,6 @@ void Manager::discovered() {
     up_ = false;
     return rest();
   }
-  lids_.assign(subnet_, options_.lmc);
   graph_.reset();
   phase_ = Phase::asking;
   ask_rivals();
@@ -31,6 +32,7 @@ void Manager::discovered() {
 // The next three phases are a master's only.
 void Manager::arm() {
   phase_ = Phase::arming;
+  lids_.assign(subnet_, options_.lmc);
   port_setup_.arm(subnet_, partitions_, greet_);
 }
 

@@ -22,7 +22,7 @@ TEST_F(PortInfoTest, CabledPortsBeginInInit) {
   EXPECT_EQ(answer.get(info::sm_lid), 0U);
   EXPECT_EQ(answer.get(info::local_port), 1U);
   EXPECT_EQ(answer.get(info::link_width_active), 2U);
-  EXPECT_EQ(answer.get(info::link_speed_active), 0U);
+  EXPECT_EQ(answer.get(info::link_speed_active), 4U) << "QDR to those that don't know of extended speeds";
   EXPECT_EQ(answer.get(info::link_speed_ext_active), 4U);
   EXPECT_EQ(answer.get(info::link_speed_ext_supported), 7U);
   EXPECT_EQ(answer.get(info::neighbor_mtu), 5U);
@@ -100,7 +100,11 @@ TEST_F(PortInfoTest, WithoutExtendedSpeedsItIsQdrOrLess) {
   EXPECT_EQ(port_info({1}, 2).get(info::link_speed_active), 4U);
   EXPECT_EQ(port_info({1}, 2).get(info::link_speed_ext_enabled), info::ext_speeds_off);
 
-  ASSERT_TRUE(set({1}, SmpAttribute::mlnx_ext_port_info, 2, {}).ok());
+  Data no_fdr10{};
+  ASSERT_TRUE(set({1}, SmpAttribute::mlnx_ext_port_info, 2, no_fdr10).ok());
+  EXPECT_EQ(get({1}, SmpAttribute::mlnx_ext_port_info, 2).get(wire::mlnx_ext_port_info::link_speed_enabled), 1U);
+  wire::set(no_fdr10, wire::mlnx_ext_port_info::state_change_enable, 1);
+  ASSERT_TRUE(set({1}, SmpAttribute::mlnx_ext_port_info, 2, no_fdr10).ok());
   ASSERT_TRUE(set_port({1}, 2, {{info::link_speed_enabled, 3}, {info::port_state, 1}}).ok());
   EXPECT_EQ(net_->port({sw0, 2}).speed, fabric::Speed::ddr);
   ASSERT_TRUE(set_port({1}, 2, {{info::link_speed_enabled, 15}, {info::port_state, 1}}).ok());

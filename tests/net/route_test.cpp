@@ -183,6 +183,7 @@ TEST_F(RouteTest, SmpsByLid) {
   const Answer answer = ask(at_host(0), by_lid(lid_of_switch(2), {}));
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer.get(wire::node_info::node_guid), net_->node_guid(sw2));
+  EXPECT_EQ(answer.get(wire::node_info::local_port), 3U) << "through which it came";
   EXPECT_EQ(answer.packet.slid, lid_of_switch(2));
   EXPECT_EQ(answer.packet.dlid, lid_of_host(0));
 }

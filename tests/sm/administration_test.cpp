@@ -201,6 +201,20 @@ TEST_F(Administration, LongAnswersSurviveLostSegments) {
   }
 }
 
+TEST_F(Administration, ServiceIsTakenBackByItsName) {
+  std::vector<u8> record(176);
+  wire::set(record, sa::service::id, 0x1000);
+  wire::set(record, {64, 64}, 0xfe80'0000'0000'0000);
+  wire::set(record, {128, 64}, host_guid(4));
+  record[48] = 'x';
+  const auto service = static_cast<u16>(RecordType::service);
+  ASSERT_EQ(client->ask({Method::set, service, bit(0) | bit(1) | bit(6), record}).status, 0);
+  auto other = record;
+  other[48] = 'y';
+  EXPECT_EQ(client->ask({Method::remove, service, bit(6), other}).status, no_records);
+  EXPECT_EQ(client->ask({Method::remove, service, bit(6), record}).status, 0);
+}
+
 TEST_F(Administration, Services) {
   std::vector<u8> record(176);
   wire::set(record, sa::service::id, 0x1000);

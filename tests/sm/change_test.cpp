@@ -14,11 +14,12 @@ TEST(Change, LidsAndTablesStayOverSweeps) {
   EXPECT_EQ(distinct.size(), before.size());
   EXPECT_EQ(before.size(), 6U + 12U);
 
-  const u64 first = world.smps_sent;
+  const u64 first = world.smps_sent, tables = world.tables_sent;
   manager.sweep();
   world.run_for(0);
   EXPECT_EQ(lids_by_guid(world), before);
   EXPECT_TRUE(manager.subnet_up());
+  EXPECT_EQ(world.tables_sent, tables);
   EXPECT_LT(world.smps_sent - first, first * 2 / 3) << "nothing had to be set again";
 }
 
@@ -49,6 +50,20 @@ TEST(Change, CutCableIsRoutedAround) {
   EXPECT_TRUE(world.manager(0).subnet_up());
   expect_all_active(world);
   expect_all_reachable(world);
+}
+
+TEST(Change, OnlyChangedBlocksAreSent) {
+  World world(tree({12, 12, 2}));  // 144 hosts: tables of three blocks
+  world.manage(0);
+  world.settle();
+  EXPECT_EQ(world.tables_sent, 14U * 3);
+  const u64 before = world.tables_sent;
+  const u32 last = world.hosts() - 1;
+  world.net().power(world.port_of_host(last).node, false);
+  world.run_for(2 * second);
+  EXPECT_GT(world.tables_sent, before);
+  EXPECT_LE(world.tables_sent, before + 14) << "one host, one block for each switch";
+  expect_all_active(world);
 }
 
 TEST(Change, HostThatComesBackHasItsLid) {

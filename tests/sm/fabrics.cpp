@@ -87,6 +87,40 @@ fabric::Fabric one_switch(u32 hosts) {
   return builder.finish();
 }
 
+fabric::Fabric two_rails() {
+  fabric::Fabric fabric;
+  fabric.name = "test";
+  for (u32 i = 0; i < 2; ++i) {
+    fabric.switches.emplace_back().name = "sw" + std::to_string(i);
+    fabric.switches.back().ports = 8;
+  }
+  for (u32 i = 0; i < 3; ++i) {
+    fabric.hosts.emplace_back().name = "h" + std::to_string(i);
+    auto& ports = fabric.hosts.back().hcas.emplace_back().ports;
+    for (u8 number = 1; number <= 2; ++number) {
+      ports.emplace_back().number = number;
+      fabric.cables.push_back({{EndKind::hca, i, 0, number}, {EndKind::sw, number - 1U, 0, i + 1}, {}, {}});
+    }
+  }
+  fabric.cables.push_back({{EndKind::sw, 0, 0, 8}, {EndKind::sw, 1, 0, 8}, {}, {}});
+  auto done = fabric::complete(std::move(fabric));
+  EXPECT_TRUE(done) << done.error().text;
+  return *done;
+}
+
+fabric::Fabric back_to_back() {
+  fabric::Fabric fabric;
+  fabric.name = "test";
+  for (u32 i = 0; i < 2; ++i) {
+    fabric.hosts.emplace_back().name = "h" + std::to_string(i);
+    fabric.hosts.back().hcas.emplace_back().ports.emplace_back();
+  }
+  fabric.cables.push_back({{EndKind::hca, 0, 0, 1}, {EndKind::hca, 1, 0, 1}, {}, {}});
+  auto done = fabric::complete(std::move(fabric));
+  EXPECT_TRUE(done) << done.error().text;
+  return *done;
+}
+
 fabric::Fabric random_mesh(u32 switches, u32 extra_cables, u32 hosts, u32 seed) {
   Builder builder;
   std::mt19937 random(seed);

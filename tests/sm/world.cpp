@@ -14,8 +14,7 @@ World::World(const fabric::Fabric& fabric)
 
 World::~World() = default;
 
-SubnetManager& World::manage(u32 host, const Options& options) {
-  const PortRef port = port_of_host(host);
+SubnetManager& World::manage_at(PortRef port, const Options& options) {
   Seat& seat = seats_[port];
   seat.world = this;
   seat.port = port;
@@ -31,6 +30,8 @@ void World::dismiss(u32 host) {
 
 void World::Seat::send(const wire::Packet& packet) {
   ++world->smps_sent;
+  world->tables_sent += wire::is_smp(packet.mad) && wire::method_of(packet.mad) == wire::Method::set &&
+                        wire::attribute_of(packet.mad) == static_cast<u16>(wire::SmpAttribute::linear_forwarding);
   world->net_->send(port, packet);
 }
 
@@ -75,7 +76,26 @@ void expect_all_active(World& world) {
     }
 }
 
+namespace {
+
+// Each way between a host and the switches, there and back.
+void expect_switches_reachable(World& world) {
+  net::Network& net = world.net();
+  for (u32 node = 0; node < net.node_count(); ++node) {
+    if (net.kind(node) != net::NodeKind::sw) continue;
+    const PortRef sw{node, 0};
+    for (u32 host = 0; host < world.hosts(); ++host) {
+      const PortRef from = world.port_of_host(host);
+      EXPECT_EQ(net.walk(from, world.lid(sw), 0, 0xffff).end, sw) << host;
+      EXPECT_EQ(net.walk(sw, world.lid(from), 0, 0xffff).end, from) << host;
+    }
+  }
+}
+
+}  // namespace
+
 void expect_all_reachable(World& world) {
+  expect_switches_reachable(world);
   for (u32 a = 0; a < world.hosts(); ++a) {
     const PortRef from = world.port_of_host(a);
     ASSERT_NE(world.lid(from), 0) << a;

@@ -30,6 +30,8 @@ struct TreeShape {
 // Each switch cabled to the next one, and the last to the first.
 [[nodiscard]] fabric::Fabric ring(u32 switches, u32 hosts);
 [[nodiscard]] fabric::Fabric one_switch(u32 hosts);
+[[nodiscard]] fabric::Fabric back_to_back();
+[[nodiscard]] fabric::Fabric two_rails();  // three hosts with two ports, one at each of two switches
 [[nodiscard]] fabric::Fabric random_mesh(u32 switches, u32 extra_cables, u32 hosts, u32 seed);
 
 using net::PortRef;
@@ -42,8 +44,9 @@ class World : private net::Observer {
   explicit World(const fabric::Fabric& fabric);
   ~World() override;
 
-  SubnetManager& manage(u32 host, const Options& options = {});  // on the first port of a host
-  void dismiss(u32 host);                                        // the manager dies
+  SubnetManager& manage_at(PortRef port, const Options& options = {});
+  SubnetManager& manage(u32 host, const Options& options = {}) { return manage_at(port_of_host(host), options); }
+  void dismiss(u32 host);  // the manager dies
   [[nodiscard]] bool managed(u32 host) const { return seats_.contains(port_of_host(host)); }
   SubnetManager& manager(u32 host) { return *seats_.at(port_of_host(host)).manager; }
 
@@ -62,7 +65,8 @@ class World : private net::Observer {
   void attach(PortRef port, Client* client) { clients_[port] = client; }
   void send(PortRef from, const wire::Packet& packet) { net_->send(from, packet); }
 
-  u64 smps_sent = 0;  // by managers
+  u64 smps_sent = 0;    // by managers
+  u64 tables_sent = 0;  // of them, blocks of linear forwarding tables
 
  private:
   struct Seat final : Mouth {

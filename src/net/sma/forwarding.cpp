@@ -10,7 +10,7 @@ namespace {
 using wire::MadStatus;
 
 constexpr u32 linear_blocks = wire::first_multicast_lid / wire::linear_forwarding::lids_per_block;
-constexpr u32 multicast_blocks = 0x4000 / wire::multicast_forwarding::lids_per_block;
+constexpr u32 multicast_blocks = 4096 / wire::multicast_forwarding::lids_per_block;
 
 bool write_linear(Switching& sw, size_t first, std::span<const u8> data) {
   constexpr u8 no_port = wire::linear_forwarding::no_port;

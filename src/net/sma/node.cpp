@@ -11,7 +11,7 @@ using wire::MadStatus;
 namespace info = wire::switch_info;
 
 constexpr u16 linear_cap = 0xc000;
-constexpr u16 multicast_cap = 0x3fff;
+constexpr u16 multicast_cap = 4096;
 constexpr u16 enforcement_cap = 32;
 
 void write_switch_info(const Switching& sw, std::span<u8> data) {

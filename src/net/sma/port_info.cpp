@@ -13,6 +13,12 @@ constexpr u8 vl_cap = 4;  // VL 0 to 7
 constexpr u8 response_time = 16;
 constexpr u32 unknown_latency = 0xff'ffff;
 
+constexpr u8 no_link_speed = 1;
+constexpr u8 qdr_speed = 4;
+
+// From FDR to NDR real ports say QDR here and the truth in LinkSpeedExtActive: tools from before FDR know no 0.
+u8 plain_speed(const fabric::SpeedRow& active) { return active.link_speed_ext ? qdr_speed : active.link_speed; }
+
 void write_addresses(const Port& managed, std::span<u8> data) {
   wire::set(data, info::m_key, managed.m_key);
   wire::set(data, info::gid_prefix, managed.gid_prefix);
@@ -37,7 +43,7 @@ void write_link(const Port& port, std::span<u8> data) {
   wire::set(data, info::link_width_active, static_cast<u8>(port.width));
   wire::set(data, info::link_speed_supported, plain_part(port.speeds_supported));
   wire::set(data, info::link_speed_enabled, plain_part(port.speeds_enabled));
-  wire::set(data, info::link_speed_active, up ? active.link_speed : 1);
+  wire::set(data, info::link_speed_active, up ? plain_speed(active) : no_link_speed);
   const u8 extended = extended_part(port.speeds_enabled);
   const u8 supported = extended_part(port.speeds_supported);
   wire::set(data, info::link_speed_ext_supported, supported);

@@ -15,7 +15,7 @@ namespace info = wire::mlnx_ext_port_info;
 wire::MadStatus sma_mlnx_ext_port_info(const SmaCall& call) {
   Port* port = port_of(call, call.modifier & 0xff);
   if (!port) return wire::MadStatus::bad_value;
-  if (call.set) {
+  if (call.set && (wire::get(call.data, info::state_change_enable) & 1)) {
     const bool on = wire::get(call.data, info::link_speed_enabled) & 1;
     if (on && !(port->speeds_supported & fdr10_speed)) return wire::MadStatus::bad_value;
     const auto speeds = static_cast<u16>((port->speeds_enabled & ~fdr10_speed) | (on ? fdr10_speed : 0));

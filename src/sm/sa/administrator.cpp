@@ -27,6 +27,16 @@ constexpr std::size_t most_answer = 1U << 30;
 constexpr std::size_t most_fetched = 1U << 20;
 constexpr std::size_t most_partners = 1U << 16;
 
+using Producer = void (*)(const View&, const Query&, Answer&);
+constexpr std::pair<RecordType, Producer> from_the_model[] = {{RecordType::node, add_nodes},
+                                                              {RecordType::port_info, add_port_infos},
+                                                              {RecordType::switch_info, add_switch_infos},
+                                                              {RecordType::link, add_links},
+                                                              {RecordType::linear_forwarding, add_linear},
+                                                              {RecordType::multicast_forwarding, add_multicast},
+                                                              {RecordType::sm_info, add_managers},
+                                                              {RecordType::trace, add_trace}};
+
 u16 status_code(wire::MadStatus status) { return static_cast<u16>(status); }
 
 // Responses to a long question go by RMPP even when they are short.
@@ -145,71 +155,52 @@ void Administrator::ask(const Query& query) {
   Answer answer(*layout, query);
   const SaStatus status = collect(query, answer);
   if (status != SaStatus::ok) return refuse(query, status);
-  respond(query, answer);
+  respond(query, std::move(answer));
 }
 
 SaStatus Administrator::collect(const Query& query, Answer& answer) {
+  for (const auto& [type, add] : from_the_model) {
+    if (type != query.type) continue;
+    add(view_, query, answer);
+    return SaStatus::ok;
+  }
   switch (query.type) {
-    case RecordType::node:
-      add_nodes(view_, query, answer);
-      break;
-    case RecordType::port_info:
-      add_port_infos(view_, query, answer);
-      break;
-    case RecordType::switch_info:
-      add_switch_infos(view_, query, answer);
-      break;
-    case RecordType::link:
-      add_links(view_, query, answer);
-      break;
-    case RecordType::linear_forwarding:
-      add_linear(view_, query, answer);
-      break;
-    case RecordType::multicast_forwarding:
-      add_multicast(view_, query, answer);
-      break;
-    case RecordType::sm_info:
-      add_managers(view_, query, answer);
-      break;
     case RecordType::service:
       services_.add_records(query, answer, now_);
-      break;
+      return SaStatus::ok;
     case RecordType::inform_info_record:
       subscriptions_.add_records(query, answer);
-      break;
+      return SaStatus::ok;
     case RecordType::multicast_member:
       groups_.add_records(query, answer);
-      break;
-    case RecordType::trace:
-      add_trace(view_, query, answer);
-      break;
+      return SaStatus::ok;
     case RecordType::multi_path:
       return add_multi_paths(view_, query, answer);
-    case RecordType::path:
-      if (!query.has(path::has_dgid) || query.gid(path::dgid_at)[0] != 0xff) return add_paths(view_, query, answer);
-      return groups_.add_path(query, answer) ? SaStatus::ok : SaStatus::invalid_gid;
     default:
       break;
   }
-  return SaStatus::ok;
+  const bool to_group = query.has(path::has_dgid) && query.gid(path::dgid_at)[0] == 0xff;
+  if (!to_group) return add_paths(view_, query, answer);
+  return groups_.add_path(query, answer) ? SaStatus::ok : SaStatus::invalid_gid;
 }
+
+struct Administrator::Fetch {
+  Query query;
+  std::vector<Wanted> list;
+  std::vector<bool> have;
+  std::size_t left = 0;
+};
 
 // Tables that only the nodes have. The answer goes when the last of them has told.
 void Administrator::fetch(const Query& query, const Layout& layout) {
-  struct Work {
-    Query query;
-    std::vector<Wanted> list;
-    std::size_t left;
-    std::vector<bool> have;
-  };
-  auto work = std::make_shared<Work>();
+  auto work = std::make_shared<Fetch>();
   work->query = query;
-  Answer answer(layout, work->query);
-  work->list = wanted_tables(view_, work->query, answer);
+  Answer none(layout, work->query);
+  work->list = wanted_tables(view_, work->query, none);
   work->left = work->list.size();
   work->have.resize(work->left, false);
   if (work->left > most_fetched) return refuse(query, SaStatus::no_resources);
-  if (work->left == 0) return respond(query, answer);
+  if (work->left == 0) return respond(query, none);
   for (std::size_t i = 0; i < work->list.size(); ++i) {
     const Wanted& wanted = work->list[i];
     view_.requests.get(view_.subnet.path(wanted.end), wanted.attribute, wanted.modifier,
@@ -217,13 +208,16 @@ void Administrator::fetch(const Query& query, const Layout& layout) {
                          Wanted& one = work->list[i];
                          if (mad) one.record.put(one.data_at, data_of(*mad).first(one.size));
                          work->have[i] = mad != nullptr;
-                         if (--work->left != 0) return;
-                         Answer all(layout, work->query);
-                         for (std::size_t k = 0; k < work->list.size(); ++k)
-                           if (work->have[k]) all.add(work->list[k].record.bytes);
-                         respond(work->query, all);
+                         if (--work->left == 0) fetched(*work, layout);
                        });
   }
+}
+
+void Administrator::fetched(const Fetch& work, const Layout& layout) {
+  Answer answer(layout, work.query);
+  for (std::size_t i = 0; i < work.list.size(); ++i)
+    if (work.have[i]) answer.add(work.list[i].record.bytes);
+  respond(work.query, std::move(answer));
 }
 
 void Administrator::class_port_info(const Query& query) {
@@ -290,7 +284,7 @@ Mad Administrator::head(const Query& query, u16 status, u32 record_size) const {
   return mad;
 }
 
-void Administrator::respond(const Query& query, const Answer& answer) {
+void Administrator::respond(const Query& query, Answer answer) {
   const u32 size = find_layout(query.method == Method::get_multi ? RecordType::path : query.type)->size;
   if (query.method == Method::get) {
     if (answer.count == 0) return refuse(query, SaStatus::no_records);
@@ -302,7 +296,7 @@ void Administrator::respond(const Query& query, const Answer& answer) {
                               wire::get(query.packet.mad, wire::header::transaction)};
   if (partners_.size() >= most_partners) partners_.clear();
   partners_[peer] = query.packet;
-  exchange_.send(peer, {head(query, 0, size), answer.bytes}, now_);
+  exchange_.send(peer, {head(query, 0, size), std::move(answer.bytes)}, now_);
 }
 
 void Administrator::respond_one(const Query& query, std::span<const u8> record, u32 size) {

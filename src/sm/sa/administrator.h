@@ -24,7 +24,7 @@ class Administrator final : public Administration, private wire::rmpp::Exchange:
   // -- the exchange's owner
   void transmit(const wire::rmpp::Peer& peer, const wire::Mad& mad) override;
   void arrived(const wire::rmpp::Peer& peer, wire::rmpp::Message message) override;
-  void sent(const wire::rmpp::Peer&, wire::rmpp::Outcome, wire::rmpp::Status) override {}
+  void sent(const wire::rmpp::Peer& peer, wire::rmpp::Outcome, wire::rmpp::Status) override { partners_.erase(peer); }
 
   void take(const wire::Packet& packet, std::vector<u8> data);
   void dispatch(const Query& query);
@@ -33,9 +33,11 @@ class Administrator final : public Administration, private wire::rmpp::Exchange:
   void change_group(const Query& query);
   void class_port_info(const Query& query);
   [[nodiscard]] SaStatus collect(const Query& query, Answer& answer);
+  struct Fetch;
   void fetch(const Query& query, const Layout& layout);
+  void fetched(const Fetch& work, const Layout& layout);
 
-  void respond(const Query& query, const Answer& answer);
+  void respond(const Query& query, Answer answer);
   void respond_one(const Query& query, std::span<const u8> record, u32 size);
   void refuse(const Query& query, u16 status);
   void refuse(const Query& query, SaStatus status) { refuse(query, static_cast<u16>(status)); }

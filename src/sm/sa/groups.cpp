@@ -211,8 +211,10 @@ u16 Groups::free_mlid() const {
   }
   std::set<u16> used;
   for (const auto& [mgid, group] : groups_) used.insert(group.mlid);
-  for (u32 i = 0; i < capacity; ++i)
-    if (const auto mlid = static_cast<u16>(wire::first_multicast_lid + i); !used.contains(mlid)) return mlid;
+  for (u32 i = 0; i < capacity; ++i) {
+    const auto candidate = static_cast<u16>(wire::first_multicast_lid + i);
+    if (!used.contains(candidate)) return candidate;
+  }
   return 0;
 }
 

@@ -103,12 +103,19 @@ class Finder {
     Record<64> record;
     record.put(path::dgid_at, make_gid(view_.options.subnet_prefix, view_.subnet.port(to).guid));
     record.put(path::sgid_at, make_gid(view_.options.subnet_prefix, view_.subnet.port(from).guid));
-    record.set(path::service_id, query_.has(path::has_service_lsb) ? query_.get(path::service_id) : 0);
+    // What it is wanted for comes back as it was.
+    constexpr std::pair<u32, wire::Field> echoed[] = {{path::has_service_lsb, path::service_id},
+                                                      {path::has_flow, path::flow_label},
+                                                      {path::has_hop, path::hop_limit},
+                                                      {path::has_class, path::traffic_class},
+                                                      {path::has_qos_class, path::qos_class}};
+    for (const auto& [component, field] : echoed)
+      if (query_.has(component)) record.set(field, query_.get(field));
     record.set(path::dlid, dlid);
     record.set(path::slid, slid);
     record.set(path::reversible, 1);
     record.set(path::pkey, pkey);
-    record.set(path::sl, view_.partitions.sl(pkey));
+    record.set(path::sl, query_.has(path::has_sl) ? query_.get(path::sl) : view_.partitions.sl(pkey));
     record.set(path::mtu_selector, static_cast<u8>(Selector::exactly));
     record.set(path::mtu, found->mtu);
     record.set(path::rate_selector, static_cast<u8>(Selector::exactly));

@@ -97,15 +97,15 @@ constexpr auto service_components = [] {
   return all;
 }();
 
-// Service id, hop limit and the number of paths say what is wanted, not what a path is like.
+// Service id, traffic class and the like say what a path is wanted for, not what it is like.
 constexpr Component path_components[] = {{0, 8, any},    {8, 56, any},
                                          {64, 128},      {192, 128},
                                          {320, 16},      {336, 16},
                                          {352, 1},       {353, 3, any},
-                                         {356, 20},      {376, 8},
-                                         {384, 8},       {392, 1},
+                                         {356, 20, any}, {376, 8, any},
+                                         {384, 8, any},  {392, 1},
                                          {393, 7, any},  {400, 16, any},
-                                         {416, 12, any}, {428, 4},
+                                         {416, 12, any}, {428, 4, any},
                                          {432, 2, sel},  {434, 6, Role::number},
                                          {440, 2, sel},  {442, 6, Role::rate},
                                          {448, 2, sel},  {450, 6, Role::number}};

@@ -46,9 +46,11 @@ SaStatus Services::set(const Query& query, u64 now, Record<176>& record) {
 }
 
 SaStatus Services::remove(const Query& query, Record<176>& record) {
-  if ((query.mask & needed) != needed) return SaStatus::insufficient_components;
+  if (query.mask == 0) return SaStatus::insufficient_components;
+  // Some name the service by other components and fill in its id and port without saying so in the mask.
   const auto at = find(query);
-  if (at == services_.end()) return SaStatus::no_records;
+  const Layout& layout = *find_layout(RecordType::service);
+  if (at == services_.end() || !matches(layout, query.data, query.mask, at->record.bytes)) return SaStatus::no_records;
   record = at->record;
   services_.erase(at);
   return SaStatus::ok;
