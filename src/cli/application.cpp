@@ -24,12 +24,18 @@ constexpr std::string_view examples = R"(Examples:
 
 constexpr int usage_error = 2;
 
+// "topo generate ": the commands that were typed.
+std::string used_commands(const CLI::App& app) {
+  const auto used = app.get_subcommands();
+  return used.empty() ? "" : used[0]->get_name() + " " + used_commands(*used[0]);
+}
+
 int exit_of(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  std::string used = used_commands(app);
   fmt::print(stderr, "softib: {}\n", error.what());
-  const auto used = app.get_subcommands();
-  fmt::print(stderr, "'softib {}--help' tells how it is used\n", used.empty() ? "" : used[0]->get_name() + " ");
-  return !used.empty() && used[0]->get_name() == "run" ? run_failed : usage_error;
+  fmt::print(stderr, "'softib {}--help' tells how it is used\n", used);
+  return used.starts_with("run ") ? run_failed : usage_error;
 }
 
 }  // namespace
@@ -40,7 +46,7 @@ int run_application(int argc, char** argv) {
   app.set_version_flag("--version", std::string("softib ") + SOFTIB_VERSION);
   app.require_subcommand(1);
   int exit_code = 0;
-  for (auto add : {add_up, add_down, add_status, add_run, add_env, add_list}) add(app, exit_code);
+  for (auto add : {add_up, add_down, add_status, add_run, add_env, add_list, add_topo}) add(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -42,7 +42,11 @@ Control::Control(fabric::Fabric fabric, std::unique_ptr<SegmentFile> file, Watch
       groups_(world_),
       resolver_(world_, groups_),
       ahs_(world_, pds_, groups_, resolver_),
-      qps_({world_, pds_, keys_, cqs_, srqs_, groups_, resolver_}) {}
+      qps_({world_, pds_, keys_, cqs_, srqs_, groups_, resolver_}) {
+  if (fabric_.link_layer == ipc::LinkLayer::infiniband)
+    plane_ = std::make_unique<Plane>(fabric_, file_->segment(), watcher);
+  routes_.follow(plane_.get());
+}
 
 Control::~Control() { segment().header.daemon_alive.store(0, std::memory_order_release); }
 
@@ -78,6 +82,7 @@ void Control::repair_the_dead() {
 bool Control::tick() {
   if (!dying_.empty()) repair_the_dead();
   limbo_.poll();
+  if (plane_) plane_->flush();
   return has_deferred();
 }
 
@@ -207,6 +212,10 @@ const Control::Row* Rows::find(ipc::Op op) {
       row<ipc::RaiseEvent, &Control::raise_event>(process),
       row<ipc::Status, &Control::status>(attachment),
       row<ipc::ListHandles, &Control::list_handles>(context),
+      row<ipc::FindRoute, &Control::find_route>(process),
+      row<ipc::OpenUmad, &Control::open_umad>(process),
+      row<ipc::UmadRegister, &Control::umad_register>(process),
+      row<ipc::UmadUnregister, &Control::umad_unregister>(process),
   };
   for (const Control::Row& candidate : table)
     if (candidate.op == op) return &candidate;

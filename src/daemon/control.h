@@ -19,6 +19,7 @@
 #include "daemon/objects/processes.h"
 #include "daemon/objects/qps.h"
 #include "daemon/objects/srqs.h"
+#include "daemon/plane/plane.h"
 #include "daemon/segment_file.h"
 #include "daemon/watcher.h"
 #include "fabric/fabric.h"
@@ -61,9 +62,21 @@ class Control : private hca::RepairSink {
   void context_closed(u32 context);
   void channel_unread(u32 channel);
 
+  // -- the management plane; none on Ethernet
+  void umad_readable(u32 file, u64 now);
+  // Its timers, then settle(). Gives when to call again (CLOCK_MONOTONIC ns), ~0: not before something happens.
+  u64 advance(u64 now);
+  // Tells the programs, the segment and the sysfs tree what changed in the network since the last call.
+  void settle();
+  // Where the hosts' sysfs trees lie, once they are written: from then on settle() keeps them up to date.
+  void follow_trees(std::string dir);
+  [[nodiscard]] Plane* plane() { return plane_.get(); }
+
   // Deferred work: what waits until data paths have moved on. True while some is left; call again a little later.
   bool tick();
-  [[nodiscard]] bool has_deferred() const { return !limbo_.empty() || !dying_.empty(); }
+  [[nodiscard]] bool has_deferred() const {
+    return !limbo_.empty() || !dying_.empty() || (plane_ && plane_->has_waiting());
+  }
 
   // A port event for every context on the port's device.
   void raise_port_event(u32 port, u32 event_type);
@@ -131,6 +144,13 @@ class Control : private hca::RepairSink {
   Result<ipc::Empty> memory_fd(Caller& caller, const ipc::MemoryFd::Request& request);
   Result<ipc::Empty> raise_event(Caller& caller, const ipc::RaiseEvent::Request& request);
   Result<ipc::Status::Reply> status(Caller& caller, const ipc::Status::Request& request);
+  Result<ipc::FindRoute::Reply> find_route(Caller& caller, const ipc::FindRoute::Request& request);
+  Result<ipc::OpenUmad::Reply> open_umad(Caller& caller, const ipc::OpenUmad::Request& request);
+  Result<ipc::UmadRegister::Reply> umad_register(Caller& caller, const ipc::UmadRegister::Request& request);
+  Result<ipc::Empty> umad_unregister(Caller& caller, const ipc::UmadUnregister::Request& request);
+  [[nodiscard]] u32 umad_port(u32 host, u32 number) const;
+  void tell_port_change(const Plane::PortChange& change);
+  void update_tree(const Plane::PortChange& change) const;
   Result<ipc::ListHandles::Reply> list_handles(Caller& caller, const ipc::ListHandles::Request& request);
 
   struct EventTarget {
@@ -163,6 +183,8 @@ class Control : private hca::RepairSink {
   Resolver resolver_;
   Ahs ahs_;
   Qps qps_;
+  std::unique_ptr<Plane> plane_;
+  std::string tree_dir_;  // empty: no trees yet
   std::map<u32, Peer> peers_;
   u32 last_peer_ = 0;
   std::vector<u32> dying_;  // slots of the dead that still hold locks which a live process must let go first

@@ -54,9 +54,9 @@ void fill_port(ipc::Port& to, const fabric::Fabric& fabric, const fabric::Port& 
   to.state.store(status.state, std::memory_order_release);
 }
 
-void fill_device(ipc::Device& to, const fabric::Hca& from, std::string_view host) {
+void fill_device(ipc::Device& to, const fabric::Hca& from, const fabric::Host& host) {
   copy_text(to.name, from.name);
-  copy_text(to.description, std::string(host) + " " + from.name);
+  copy_text(to.description, fabric::node_description(host, from));
   to.node_guid = from.node_guid;
   to.system_guid = from.system_guid;
   to.port_count = static_cast<u32>(from.ports.size());
@@ -75,7 +75,7 @@ Result<void> add_device(ipc::Segment& segment, const fabric::Fabric& fabric, u32
     return fail(E2BIG);
   u32 index = ++header.device_count;
   ipc::Device& device = segment.devices[index];
-  fill_device(device, from, fabric.hosts[host].name);
+  fill_device(device, from, fabric.hosts[host]);
   device.host = host;
   device.index_on_host = hca;
   device.first_port = header.port_count + 1;
@@ -93,6 +93,7 @@ void note_direct_cables(ipc::Segment& segment, const fabric::Fabric& fabric) {
     return 0;
   };
   for (const fabric::Cable& cable : fabric.cables) {
+    if (cable.a.kind != cable.b.kind) continue;  // the usual one, host to switch: not worth a search
     u32 a = index_of(cable.a);
     u32 b = index_of(cable.b);
     if (!a || !b) continue;

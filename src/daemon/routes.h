@@ -2,17 +2,35 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "base/types.h"
-#include "ipc/segment.h"
+#include "ipc/protocol.h"
 
 namespace softib::daemon {
 
-// A look-up over the segment's ports. For now every port with an address is one step away; forwarding tables come
-// between once switches forward.
+// Whose route it is: a QP or an address handle.
+struct RouteOwner {
+  ipc::ObjectKind kind;
+  u32 id;
+  friend auto operator<=>(const RouteOwner&, const RouteOwner&) = default;
+};
+
+// The ways that the switches' tables give.
+class Ways {
+ public:
+  virtual ~Ways() = default;
+  // The port at the end of the way, 0: lost. `pkey` 0: not checked on the way.
+  virtual u32 find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) = 0;
+  virtual void find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) = 0;
+  virtual void forget(RouteOwner owner) = 0;
+};
+
+// On Ethernet a look-up over the ports' GIDs. On InfiniBand the way that the switches' tables give; without Ways
+// (tests of other things) every port with a LID is one step away.
 class Routes {
  public:
   // `subnets`: by port index; ports reach each other within a subnet only.
@@ -20,11 +38,18 @@ class Routes {
     rebuild();
   }
 
+  void follow(Ways* ways) { ways_ = ways; }
+
   // Takes over the ports' LIDs and GIDs; bumps route_epoch, so that cached resolutions are looked up again.
   void rebuild();
 
   // Index of the destination port of a unicast address vector, sent from port `local`; 0 = unreachable.
-  [[nodiscard]] u32 resolve(const ipc::AddressVector& av, u32 local) const;
+  [[nodiscard]] u32 resolve(RouteOwner owner, const ipc::AddressVector& av, u32 local, u16 pkey) const;
+  void resolve_multicast(RouteOwner owner, const ipc::AddressVector& av, u32 local) const;
+  // The owner goes.
+  void forget(RouteOwner owner) const {
+    if (ways_) ways_->forget(owner);
+  }
 
   [[nodiscard]] u32 epoch() const { return segment_.header.route_epoch.load(std::memory_order_relaxed); }
 
@@ -36,6 +61,7 @@ class Routes {
   ipc::Segment& segment_;
   std::vector<u32> subnets_;
   std::map<GidBytes, u32> port_of_gid_;
+  Ways* ways_ = nullptr;
 };
 
 }  // namespace softib::daemon

@@ -2,6 +2,8 @@
 // client; sleeps while there is nothing to do.
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <chrono>
 #include <map>
 #include <memory>
@@ -23,7 +25,7 @@ class Server : private Watcher {
  private:
   using Clock = std::chrono::steady_clock;
 
-  enum class Source : u8 { listener, signal, peer, process, context, channel };
+  enum class Source : u8 { listener, signal, peer, process, context, channel, umad };
 
   struct Connection {
     Fd socket;
@@ -36,6 +38,7 @@ class Server : private Watcher {
   void watch(int fd, Source source, u32 id, u32 events);
   void watch_context(u32 context, int fd) override { watch(fd, Source::context, context, 0); }
   void watch_channel(u32 channel, int fd) override;
+  void watch_umad(u32 file, int fd) override { watch(fd, Source::umad, file, EPOLLIN); }
   void forget(int fd) override;
 
   void handle_event(Source source, u32 id);
@@ -50,6 +53,8 @@ class Server : private Watcher {
   void drop(u32 peer);
 
   [[nodiscard]] int wait_limit() const;
+  void advance_if_due(bool happened);
+  [[nodiscard]] fabric::Parsed<void> bring_up();
   void tick_if_due();
 
   RuntimeFiles files_;
@@ -62,6 +67,7 @@ class Server : private Watcher {
   std::array<u8, ipc::max_message> message_;
   Clock::time_point last_tick_{};
   std::chrono::milliseconds tick_interval_{1};
+  u64 next_advance_ = 0;  // CLOCK_MONOTONIC ns: when the management plane has something to do
   bool listening_ = false;
   bool stopping_ = false;
 };

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "fabric/addresses.h"
 
@@ -38,6 +39,11 @@ Check each_port(Fabric& fabric, Visit visit) {
 
 // -- names and limits
 
+Check check_description(const std::string& text, Where where) {
+  if (text.empty() || valid_description(text)) return {};
+  return fault(where, "a description is printable ASCII, at most 64 characters, with no blank at either end");
+}
+
 bool valid_device_name(std::string_view name) { return valid_fabric_name(name) && name.find('.') == name.npos; }
 
 Check check_ports(const Hca& hca, u32 host, u32 index) {
@@ -68,6 +74,7 @@ Check check_hcas(const Host& host, u32 index) {
     if (!seen.emplace(hca.name, d).second)
       return fault(at_hca(index, d), fmt::format("host '{}' has two HCAs named '{}'", host.name, hca.name));
     if (!find_model(hca.model)) return fault(at_hca(index, d), fmt::format("no such model: '{}'", hca.model));
+    if (Check check = check_description(hca.description, at_hca(index, d)); !check) return check;
     if (Check check = check_ports(hca, index, d); !check) return check;
   }
   return {};
@@ -92,6 +99,7 @@ Check check_node_names(const Fabric& fabric) {
                    fmt::format("'{}' is no switch name: letters, digits, '.', '_' and '-', at most 63", name));
     auto [other, fresh] = seen.emplace(name, "switch");
     if (!fresh) return fault(at_switch(s), fmt::format("there is a {} named '{}' already", other->second, name));
+    if (Check check = check_description(fabric.switches[s].description, at_switch(s)); !check) return check;
   }
   return {};
 }
@@ -169,7 +177,10 @@ Check assign_guids(Fabric& fabric) {
   for (u32 s = 0; s < fabric.switches.size(); ++s) {
     Switch& sw = fabric.switches[s];
     if (!sw.node_guid) sw.node_guid = switch_guid(fabric.name, s);
-    if (Check check = table.add(sw.node_guid, at_switch(s), "switch " + sw.name); !check) return check;
+    if (!sw.port_guid) sw.port_guid = sw.node_guid;
+    if (!sw.system_guid) sw.system_guid = sw.node_guid;
+    for (u64 guid : {sw.node_guid, sw.port_guid})
+      if (Check check = table.add(guid, at_switch(s), "switch " + sw.name); !check) return check;
   }
   return {};
 }
@@ -180,16 +191,13 @@ Port* port_at(Fabric& fabric, const CableEnd& end) {
   return end.kind == EndKind::hca ? &fabric.hosts[end.node].hcas[end.hca].ports[end.port - 1] : nullptr;
 }
 
-struct EndAbility {
-  Speed speed;
-  Width width;
-  Mtu mtu;
-};
-
-EndAbility ability_of(Fabric& fabric, const CableEnd& end) {
-  if (const Port* port = port_at(fabric, end)) return {port->speed, port->width, port->mtu};
-  const Switch& sw = fabric.switches[end.node];
-  return {sw.speed, sw.width, sw.mtu};
+LinkRate ability_of(const Fabric& fabric, const CableEnd& end) {
+  if (end.kind == EndKind::sw) {
+    const Switch& sw = fabric.switches[end.node];
+    return {sw.speed, sw.width, sw.mtu};
+  }
+  const Port& port = fabric.hosts[end.node].hcas[end.hca].ports[end.port - 1];
+  return {port.speed, port.width, port.mtu};
 }
 
 bool exists(const Fabric& fabric, const CableEnd& end) {
@@ -200,15 +208,25 @@ bool exists(const Fabric& fabric, const CableEnd& end) {
 }
 
 // Ends as map keys.
-using EndKey = std::tuple<EndKind, u32, u32, u32>;
-EndKey key_of(const CableEnd& end) { return {end.kind, end.node, end.hca, end.port}; }
+//
+//    63      62        40 39     32 31    0
+//   +------+-------------+--------+--------+
+//   | kind |     node    |  hca   |  port  |
+//   +------+-------------+--------+--------+
+using EndKey = u64;
+EndKey key_of(const CableEnd& end) {
+  static_assert(max_hosts < 1U << 23 && max_switches < 1U << 23 && max_hcas_per_host < 1U << 8);
+  return static_cast<u64>(end.kind) << 63 | static_cast<u64>(end.node) << 40 | static_cast<u64>(end.hca) << 32 |
+         end.port;
+}
 
 Check check_cables(const Fabric& fabric) {
-  std::map<EndKey, u32> used;
+  std::unordered_set<EndKey> used;
+  used.reserve(2 * fabric.cables.size());
   for (u32 i = 0; i < fabric.cables.size(); ++i)
     for (const CableEnd& end : {fabric.cables[i].a, fabric.cables[i].b}) {
       if (!exists(fabric, end)) return fault(at_cable(i), "this cable's end is at a port that does not exist");
-      if (!used.emplace(key_of(end), i).second)
+      if (!used.insert(key_of(end)).second)
         return fault(at_cable(i), fmt::format("{} has a cable already", to_string(fabric, end)));
     }
   return {};
@@ -226,16 +244,13 @@ void train_links(Fabric& fabric) {
     return {};
   });
   for (const Cable& cable : fabric.cables) {
-    EndAbility a = ability_of(fabric, cable.a);
-    EndAbility b = ability_of(fabric, cable.b);
-    Speed speed = std::min({a.speed, b.speed, cable.speed.value_or(Speed::xdr)});
-    Width width = narrower(narrower(a.width, b.width), cable.width.value_or(Width::x12));
+    LinkRate rate = link_rate(fabric, cable);
     for (Port* port : {port_at(fabric, cable.a), port_at(fabric, cable.b)}) {
       if (!port) continue;
       port->cabled = true;
-      port->link_speed = speed;
-      port->link_width = width;
-      port->link_mtu = std::min(a.mtu, b.mtu);
+      port->link_speed = rate.speed;
+      port->link_width = rate.width;
+      port->link_mtu = rate.mtu;
     }
   }
 }
@@ -256,16 +271,16 @@ class Groups {
 };
 
 // Switches are nodes 0..s-1 of the graph, HCA ports follow (an HCA does not forward between its ports).
-u32 node_of(const CableEnd& end, const std::map<EndKey, u32>& port_nodes) {
+u32 node_of(const CableEnd& end, const std::unordered_map<EndKey, u32>& port_nodes) {
   return end.kind == EndKind::sw ? end.node : port_nodes.at(key_of(end));
 }
 
 // Per graph node the number of its subnet, from 1 in order of first appearance among HCA ports, then switches.
 std::vector<u32> find_subnets(Fabric& fabric) {
   u32 node = static_cast<u32>(fabric.switches.size());
-  std::map<EndKey, u32> port_nodes;
+  std::unordered_map<EndKey, u32> port_nodes;
   (void)each_port(fabric, [&](Where where, Hca&, Port&) -> Check {
-    port_nodes.emplace(EndKey{EndKind::hca, where.a, where.b, where.c + 1}, node++);
+    port_nodes.emplace(key_of({EndKind::hca, where.a, where.b, where.c + 1}), node++);
     return {};
   });
   Groups groups(node);
@@ -284,23 +299,53 @@ std::vector<u32> find_subnets(Fabric& fabric) {
 
 class LidTable {
  public:
-  Check reserve(u16 lid, Where where, const std::string& owner) {
-    if (lid >= ipc::lid_count)
+  Check reserve(u32 lid, u8 lmc, Where where, const std::string& owner) {
+    u32 count = 1U << lmc;
+    if (lid + count > ipc::lid_count)
       return fault(where, fmt::format("LID 0x{:x} of {} is no unicast LID (0x1 to 0xbfff)", lid, owner));
-    auto [entry, fresh] = owners_.emplace(lid, owner);
-    if (!fresh) return fault(where, fmt::format("LID 0x{:x} of {} is that of {} too", lid, owner, entry->second));
+    if (lid % count != 0)
+      return fault(where, fmt::format("LID 0x{:x} of {} is no multiple of {} (LMC {})", lid, owner, count, lmc));
+    for (u32 each = lid; each < lid + count; ++each)
+      if (auto [entry, fresh] = owners_.emplace(each, owner); !fresh)
+        return fault(where, fmt::format("LID 0x{:x} of {} is that of {} too", each, owner, entry->second));
     return {};
   }
-  // 0 when none is left.
-  u16 next() {
-    while (next_ < ipc::lid_count && owners_.contains(static_cast<u16>(next_))) ++next_;
-    return next_ < ipc::lid_count ? static_cast<u16>(next_++) : 0;
+  // The first of 2^lmc LIDs; 0 when none are left.
+  u16 next(u8 lmc) {
+    u32 count = 1U << lmc;
+    u32 lid = lmc ? (next_ + count - 1) / count * count : next_;
+    while (lid + count <= ipc::lid_count && taken(lid, count)) lid += count;
+    if (lid + count > ipc::lid_count) return 0;
+    if (lmc)
+      for (u32 each = lid; each < lid + count; ++each) owners_.emplace(each, std::string());
+    else
+      next_ = lid + 1;
+    return static_cast<u16>(lid);
   }
 
  private:
-  std::unordered_map<u16, std::string> owners_;
-  u32 next_ = 1;
+  [[nodiscard]] bool taken(u32 first, u32 count) const {
+    for (u32 lid = first; lid < first + count; ++lid)
+      if (owners_.contains(lid)) return true;
+    return false;
+  }
+
+  std::unordered_map<u32, std::string> owners_;
+  u32 next_ = 1;  // all below are taken
 };
+
+Check check_lmcs(Fabric& fabric) {
+  for (u32 s = 0; s < fabric.switches.size(); ++s) {
+    const Switch& sw = fabric.switches[s];
+    if (sw.lmc > most_lmc) return fault(at_switch(s), fmt::format("an LMC is 0 to {}, not {}", most_lmc, sw.lmc));
+    if (sw.lmc && !sw.enhanced_port0)
+      return fault(at_switch(s), fmt::format("switch '{}' has an LMC, but no enhanced port 0", sw.name));
+  }
+  return each_port(fabric, [](Where where, Hca&, Port& port) -> Check {
+    if (port.lmc <= most_lmc) return {};
+    return fault(where, fmt::format("an LMC is 0 to {}, not {}", most_lmc, port.lmc));
+  });
+}
 
 std::string port_label(const Fabric& fabric, Where where) {
   return to_string(fabric, CableEnd{EndKind::hca, where.a, where.b, where.c + 1});
@@ -308,10 +353,10 @@ std::string port_label(const Fabric& fabric, Where where) {
 
 Check reserve_given_lids(Fabric& fabric, LidTable& table) {
   for (u32 s = 0; s < fabric.switches.size(); ++s)
-    if (u16 lid = fabric.switches[s].lid)
-      if (Check check = table.reserve(lid, at_switch(s), "switch " + fabric.switches[s].name); !check) return check;
+    if (const Switch& sw = fabric.switches[s]; sw.lid)
+      if (Check check = table.reserve(sw.lid, sw.lmc, at_switch(s), "switch " + sw.name); !check) return check;
   return each_port(fabric, [&](Where where, Hca&, Port& port) -> Check {
-    return port.lid ? table.reserve(port.lid, where, port_label(fabric, where)) : Check{};
+    return port.lid ? table.reserve(port.lid, port.lmc, where, port_label(fabric, where)) : Check{};
   });
 }
 
@@ -319,10 +364,11 @@ Check reserve_given_lids(Fabric& fabric, LidTable& table) {
 Check assign_missing_lids(Fabric& fabric, LidTable& table) {
   for (u32 s = 0; s < fabric.switches.size(); ++s) {
     Switch& sw = fabric.switches[s];
-    if (!sw.lid && !(sw.lid = table.next())) return fault(at_switch(s), "no LID left for this switch");
+    if (!sw.lid && !(sw.lid = table.next(sw.lmc))) return fault(at_switch(s), "no LID left for this switch");
   }
   return each_port(fabric, [&](Where where, Hca&, Port& port) -> Check {
-    if (port.cabled && !port.lid && !(port.lid = table.next())) return fault(where, "no LID left for this port");
+    if (port.cabled && !port.lid && !(port.lid = table.next(port.lmc)))
+      return fault(where, "no LID left for this port");
     return {};
   });
 }
@@ -350,6 +396,7 @@ void place_subnet_managers(Fabric& fabric, const std::vector<u32>& subnets) {
 }
 
 Check assign_lids(Fabric& fabric) {
+  if (Check check = check_lmcs(fabric); !check) return check;
   if (fabric.link_layer == LinkLayer::ethernet) return refuse_lids(fabric, "the link layer is Ethernet");
   if (fabric.sm == SubnetManager::none) return refuse_lids(fabric, "there is no subnet manager (sm: none)");
   LidTable table;
@@ -386,6 +433,13 @@ Check fill_ports(Fabric& fabric) {
 }
 
 }  // namespace
+
+LinkRate link_rate(const Fabric& fabric, const Cable& cable) {
+  LinkRate a = ability_of(fabric, cable.a);
+  LinkRate b = ability_of(fabric, cable.b);
+  return {std::min({a.speed, b.speed, cable.speed.value_or(Speed::xdr)}),
+          narrower(narrower(a.width, b.width), cable.width.value_or(Width::x12)), std::min(a.mtu, b.mtu)};
+}
 
 tl::expected<Fabric, Fault> complete_located(Fabric fabric) {
   if (Check check = check_names(fabric); !check) return tl::unexpected<Fault>(check.error());

@@ -34,5 +34,6 @@ inline constexpr u32 max_hcas_per_host = 32;
 inline constexpr u32 max_ports_per_hca = 4;
 inline constexpr u32 max_switch_ports = 254;
 inline constexpr u32 max_switches = 16384;
+inline constexpr u8 most_lmc = 7;
 
 }  // namespace softib::fabric

@@ -12,7 +12,14 @@ namespace {
 using Out = std::back_insert_iterator<std::string>;
 
 // Names made of digits only, or words such as `no` and `null`, would not read back as text.
-std::string quoted(std::string_view name) { return fmt::format("\"{}\"", name); }
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + "\"";
+}
 
 void emit_pkeys(Out out, const std::vector<u16>& pkeys) {
   std::string_view separator;
@@ -28,26 +35,40 @@ void emit_port(Out out, const Port& port) {
   fmt::format_to(out, "          - {{number: {}, guid: 0x{:016x}, speed: {}, width: {}, mtu: {}", port.number,
                  port.guid, name_of(port.speed), name_of(port.width), bytes_of(port.mtu));
   if (port.lid) fmt::format_to(out, ", lid: 0x{:x}", port.lid);
+  if (port.lmc) fmt::format_to(out, ", lmc: {}", port.lmc);
   if (port.address) fmt::format_to(out, ", address: {}", ipv4_text(port.address));
   emit_pkeys(out, port.pkeys);
   fmt::format_to(out, "}}\n");
 }
 
+void emit_hca(Out out, const Hca& hca) {
+  fmt::format_to(out, "      - name: {}\n        model: {}\n", quoted(hca.name), hca.model);
+  fmt::format_to(out, "        node_guid: 0x{:016x}\n        system_guid: 0x{:016x}\n", hca.node_guid, hca.system_guid);
+  if (hca.vendor_id) fmt::format_to(out, "        vendor_id: 0x{:x}\n", hca.vendor_id);
+  if (hca.device_id) fmt::format_to(out, "        device_id: 0x{:x}\n", hca.device_id);
+  if (!hca.description.empty()) fmt::format_to(out, "        description: {}\n", quoted(hca.description));
+  fmt::format_to(out, "        ports:\n");
+  for (const Port& port : hca.ports) emit_port(out, port);
+}
+
 void emit_host(Out out, const Host& host) {
-  fmt::format_to(out, "  - name: {}\n    hcas:{}\n", quoted(host.name), host.hcas.empty() ? " []" : "");
-  for (const Hca& hca : host.hcas) {
-    fmt::format_to(out, "      - name: {}\n        model: {}\n", quoted(hca.name), hca.model);
-    fmt::format_to(out, "        node_guid: 0x{:016x}\n        system_guid: 0x{:016x}\n", hca.node_guid,
-                   hca.system_guid);
-    fmt::format_to(out, "        ports:\n");
-    for (const Port& port : hca.ports) emit_port(out, port);
-  }
+  fmt::format_to(out, "  - name: {}\n", quoted(host.name));
+  if (host.kind == HostKind::aggregation) fmt::format_to(out, "    kind: aggregation\n");
+  fmt::format_to(out, "    hcas:{}\n", host.hcas.empty() ? " []" : "");
+  for (const Hca& hca : host.hcas) emit_hca(out, hca);
 }
 
 void emit_switch(Out out, const Switch& sw) {
   fmt::format_to(out, "  - {{name: {}, ports: {}, node_guid: 0x{:016x}, speed: {}, width: {}, mtu: {}", quoted(sw.name),
                  sw.ports, sw.node_guid, name_of(sw.speed), name_of(sw.width), bytes_of(sw.mtu));
   if (sw.lid) fmt::format_to(out, ", lid: 0x{:x}", sw.lid);
+  if (sw.lmc) fmt::format_to(out, ", lmc: {}", sw.lmc);
+  if (sw.enhanced_port0) fmt::format_to(out, ", enhanced_port0: true");
+  if (sw.port_guid != sw.node_guid) fmt::format_to(out, ", port_guid: 0x{:016x}", sw.port_guid);
+  if (sw.system_guid != sw.node_guid) fmt::format_to(out, ", system_guid: 0x{:016x}", sw.system_guid);
+  if (sw.vendor_id) fmt::format_to(out, ", vendor_id: 0x{:x}", sw.vendor_id);
+  if (sw.device_id) fmt::format_to(out, ", device_id: 0x{:x}", sw.device_id);
+  if (!sw.description.empty()) fmt::format_to(out, ", description: {}", quoted(sw.description));
   fmt::format_to(out, "}}\n");
 }
 

@@ -37,6 +37,8 @@ struct Model {
 
 [[nodiscard]] const Model* find_model(std::string_view name);
 [[nodiscard]] std::vector<std::string_view> model_names();
+// The make that calls itself so in NodeInfo, if it is one of ours.
+[[nodiscard]] const Model* find_model(u32 vendor_id, u32 device_id);
 inline constexpr std::string_view default_model = "softib";
 
 struct GidEntry {
@@ -50,11 +52,12 @@ struct Port {
   u8 number = 1;
   u64 guid = 0;              // 0 before complete(): assigned
   u16 lid = 0;               // 0 before complete(): assigned; stays 0 on Ethernet, and where no subnet manager is
+  u8 lmc = 0;                // the port answers to 2^lmc LIDs from `lid` on, which is a multiple of that
   Speed speed = Speed::hdr;  // what the port can do
   Width width = Width::x4;
   Mtu mtu = Mtu::b4096;
-  std::vector<u16> pkeys;  // empty before complete(): the default partition
-  u32 address = 0;         // IPv4, host order; 0 before complete(): assigned on Ethernet
+  std::vector<u16> pkeys{};  // empty before complete(): the default partition
+  u32 address = 0;           // IPv4, host order; 0 before complete(): assigned on Ethernet
 
   bool cabled = false;
   Speed link_speed = Speed::sdr;  // slowest of port, cable and other end; as `speed` when not cabled
@@ -62,7 +65,7 @@ struct Port {
   Mtu link_mtu = Mtu::b4096;  // smallest of both ends
   u32 subnet = 0;             // ports with the same number are connected through cables and switches; from 1
   u16 sm_lid = 0;             // where the subnet manager of this subnet sits
-  std::vector<GidEntry> gids;
+  std::vector<GidEntry> gids{};
 
   friend bool operator==(const Port&, const Port&) = default;
 };
@@ -72,17 +75,29 @@ struct Hca {
   std::string model{default_model};
   u64 node_guid = 0;    // 0 before complete(): as the first port's
   u64 system_guid = 0;  // 0 before complete(): as node_guid
-  std::vector<Port> ports;
+  std::vector<Port> ports{};
+  std::string description{};  // NodeDescription; empty: "HOST HCA" (node_description())
+  u32 vendor_id = 0;          // of NodeInfo; 0: the model's
+  u32 device_id = 0;
 
   friend bool operator==(const Hca&, const Hca&) = default;
 };
 
+// server: programs run there. aggregation: a switch's own end node for in-network reduction (SHARP). It has a GUID, a
+// LID and a cable as an HCA has, and nobody runs programs on it.
+enum class HostKind : u8 { server, aggregation };
+
 struct Host {
   std::string name;
   std::vector<Hca> hcas;
+  HostKind kind = HostKind::server;
 
   friend bool operator==(const Host&, const Host&) = default;
 };
+
+// What a switch says of itself in NodeInfo when its description does not say otherwise.
+inline constexpr u32 switch_vendor_id = 0xffffff;
+inline constexpr u32 switch_device_id = 2;
 
 struct Switch {
   std::string name;
@@ -92,6 +107,13 @@ struct Switch {
   Speed speed = Speed::hdr;
   Width width = Width::x4;
   Mtu mtu = Mtu::b4096;
+  u64 port_guid = 0;            // of port 0; 0 before complete(): as node_guid
+  u64 system_guid = 0;          // 0 before complete(): as node_guid
+  u8 lmc = 0;                   // of port 0; not 0 with an enhanced port 0 only
+  bool enhanced_port0 = false;  // port 0 is a full end port, as managed switches have it
+  std::string description{};    // NodeDescription; empty: the name
+  u32 vendor_id = 0;            // of NodeInfo; 0: switch_vendor_id
+  u32 device_id = 0;            // 0: switch_device_id
 
   friend bool operator==(const Switch&, const Switch&) = default;
 };
@@ -166,6 +188,21 @@ struct Overrides {
 
 // "host0/mlx5_0/1" or "sw0/3".
 [[nodiscard]] std::string to_string(const Fabric& fabric, const CableEnd& end);
+// What a link trains to: the best that both ends and the cable can do.
+struct LinkRate {
+  Speed speed = Speed::sdr;
+  Width width = Width::x1;
+  Mtu mtu = Mtu::b256;
+  friend bool operator==(const LinkRate&, const LinkRate&) = default;
+};
+[[nodiscard]] LinkRate link_rate(const Fabric& fabric, const Cable& cable);
+
+// What NodeDescription says.
+[[nodiscard]] std::string node_description(const Host& host, const Hca& hca);
+[[nodiscard]] std::string node_description(const Switch& sw);
+// Printable ASCII, at most 64 characters, neither starting nor ending with a blank.
+[[nodiscard]] bool valid_description(std::string_view text);
+
 // Index, or nothing.
 [[nodiscard]] std::optional<u32> find_host(const Fabric& fabric, std::string_view name);
 

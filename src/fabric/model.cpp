@@ -28,6 +28,12 @@ const Model* find_model(std::string_view name) {
   return nullptr;
 }
 
+const Model* find_model(u32 vendor_id, u32 device_id) {
+  for (const Model& model : models)
+    if (model.vendor_id == vendor_id && model.vendor_part_id == device_id) return &model;
+  return nullptr;
+}
+
 std::vector<std::string_view> model_names() {
   std::vector<std::string_view> names;
   for (const Model& model : models) names.push_back(model.name);

@@ -36,6 +36,20 @@ bool valid_host_name(std::string_view name) {
   }
 }
 
+bool valid_description(std::string_view text) {
+  constexpr size_t longest = 64;  // of NodeDescription
+  if (text.empty() || text.size() > longest || text.front() == ' ' || text.back() == ' ') return false;
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+std::string node_description(const Host& host, const Hca& hca) {
+  if (!hca.description.empty()) return hca.description;
+  if (host.kind == HostKind::aggregation) return "Mellanox Technologies Aggregation Node";  // tools know it by that
+  return fmt::format("{} {}", host.name, hca.name);
+}
+
+std::string node_description(const Switch& sw) { return sw.description.empty() ? sw.name : sw.description; }
+
 std::string to_string(const Fabric& fabric, const CableEnd& end) {
   if (end.kind == EndKind::sw) return fmt::format("{}/{}", fabric.switches[end.node].name, end.port);
   const Host& host = fabric.hosts[end.node];

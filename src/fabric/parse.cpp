@@ -10,6 +10,7 @@
 #include "fabric/complete.h"
 #include "fabric/fabric.h"
 #include "fabric/runtime.h"
+#include "fabric/topo/yaml.h"
 #include "fabric/yaml_reader.h"
 
 namespace softib::fabric {
@@ -27,14 +28,19 @@ class Parser {
 
  private:
   void top(const YAML::Node& root);
+  void head(const YAML::Node& root);
+  void listed(const YAML::Node& root);
+  void generated(const YAML::Node& root);
   void hosts(const YAML::Node& node, const YAML::Node& hcas);
   void host(const YAML::Node& node, const YAML::Node& default_hcas);
-  void add_host(std::string name, const YAML::Node& at, const YAML::Node& hcas);
+  void add_host(std::string name, const YAML::Node& at, const YAML::Node& hcas, HostKind kind = HostKind::server);
   std::vector<Hca> hcas(const YAML::Node& node, const YAML::Node& at);
   void hca(const YAML::Node& node, u32 index, Hca& result);
   void ports(const YAML::Node& node, u32 hca_index, const Port& like, Hca& result);
   Port port(const YAML::Node& node, Port result);
   void port_keys(const YAML::Node& node, Port& result);
+  template <typename Node>
+  void identity_keys(const YAML::Node& node, Node& result);
   void link_keys(const YAML::Node& node, Speed& speed, Width& width, Mtu& mtu);
   std::vector<u16> pkeys(const YAML::Node& node);
   void switches(const YAML::Node& node);
@@ -61,6 +67,7 @@ class Parser {
   Fabric fabric_;
   size_t devices_ = 0;
   std::map<Where, int> lines_;
+  int topology_line_ = 0;  // what a generator made has no line of its own
   std::unordered_map<std::string, u32> host_index_;
   std::unordered_map<std::string, u32> switch_index_;
 };
@@ -112,17 +119,26 @@ void Parser::link_keys(const YAML::Node& node, Speed& to_speed, Width& to_width,
 
 // -- hosts
 
+// What a node says of itself, HCA or switch.
+template <typename Node>
+void Parser::identity_keys(const YAML::Node& node, Node& result) {
+  result.description = yaml_.text(node["description"]);
+  result.vendor_id = static_cast<u32>(yaml_.number(node["vendor_id"], "vendor_id", 1, 0xffffff, 0));
+  result.device_id = static_cast<u32>(yaml_.number(node["device_id"], "device_id", 1, 0xffff, 0));
+}
+
 void Parser::port_keys(const YAML::Node& node, Port& result) {
   link_keys(node, result.speed, result.width, result.mtu);
   if (node["pkeys"].IsDefined()) result.pkeys = pkeys(node["pkeys"]);
 }
 
 Port Parser::port(const YAML::Node& node, Port result) {
-  if (!yaml_.check_map(node, "a port", {"number", "guid", "lid", "address", "speed", "width", "mtu", "pkeys"}))
+  if (!yaml_.check_map(node, "a port", {"number", "guid", "lid", "lmc", "address", "speed", "width", "mtu", "pkeys"}))
     return result;
   result.number = static_cast<u8>(yaml_.number(node["number"], "number", 1, 254, result.number));
   result.guid = yaml_.guid(node["guid"]);
   result.lid = static_cast<u16>(yaml_.number(node["lid"], "lid", 1, ipc::lid_count - 1, 0));
+  result.lmc = static_cast<u8>(yaml_.number(node["lmc"], "lmc", 0, most_lmc, 0));
   result.address = yaml_.ipv4(node["address"]);
   port_keys(node, result);
   return result;
@@ -148,13 +164,15 @@ void Parser::hca(const YAML::Node& node, u32 index, Hca& result) {
     return;
   }
   if (!yaml_.check_map(node, "an HCA",
-                       {"name", "model", "node_guid", "system_guid", "ports", "speed", "width", "mtu", "pkeys"}))
+                       {"name", "model", "node_guid", "system_guid", "ports", "speed", "width", "mtu", "pkeys",
+                        "description", "vendor_id", "device_id"}))
     return;
   result.name = yaml_.text(node["name"], result.name);
   std::vector<std::string_view> models = model_names();
   result.model = models[yaml_.choice(node["model"], "model", models, 0)];
   result.node_guid = yaml_.guid(node["node_guid"]);
   result.system_guid = yaml_.guid(node["system_guid"]);
+  identity_keys(node, result);
   Port like;
   port_keys(node, like);
   ports(node["ports"], index, like, result);
@@ -182,23 +200,25 @@ std::vector<Hca> Parser::hcas(const YAML::Node& node, const YAML::Node& at) {
   return result;
 }
 
-void Parser::add_host(std::string name, const YAML::Node& at, const YAML::Node& with_hcas) {
+void Parser::add_host(std::string name, const YAML::Node& at, const YAML::Node& with_hcas, HostKind kind) {
   if (!yaml_.ok()) return;
   if (fabric_.hosts.size() >= max_hosts) return yaml_.fail(at, fmt::format("at most {} hosts", max_hosts));
   remember({Part::host, host_number(), 0, 0}, at);
   std::vector<Hca> devices = hcas(with_hcas, at);
-  fabric_.hosts.push_back({std::move(name), std::move(devices)});
+  fabric_.hosts.push_back({std::move(name), std::move(devices), kind});
 }
 
 void Parser::host(const YAML::Node& node, const YAML::Node& default_hcas) {
   if (node.IsScalar()) return add_host(node.Scalar(), node, default_hcas);
-  if (!yaml_.check_map(node, "a host", {"name", "count", "hcas"})) return;
+  if (!yaml_.check_map(node, "a host", {"name", "count", "hcas", "kind"})) return;
+  HostKind kind = yaml_.choice(node["kind"], "kind of host", {"server", "aggregation"}, 0) == 1 ? HostKind::aggregation
+                                                                                                : HostKind::server;
   const YAML::Node with_hcas = node["hcas"].IsDefined() ? node["hcas"] : default_hcas;
   u64 count = yaml_.number(node["count"], "count", 1, max_hosts, 1);
   if (!node["count"].IsDefined())
-    return add_host(yaml_.text(node["name"], fmt::format("host{}", host_number())), node, with_hcas);
+    return add_host(yaml_.text(node["name"], fmt::format("host{}", host_number())), node, with_hcas, kind);
   std::string prefix = yaml_.text(node["name"], "host");
-  for (u64 i = 0; i < count && yaml_.ok(); ++i) add_host(fmt::format("{}{}", prefix, i), node, with_hcas);
+  for (u64 i = 0; i < count && yaml_.ok(); ++i) add_host(fmt::format("{}{}", prefix, i), node, with_hcas, kind);
 }
 
 void Parser::hosts(const YAML::Node& node, const YAML::Node& default_hcas) {
@@ -231,12 +251,20 @@ void Parser::switch_entry(const YAML::Node& node) {
     sw.name = node.Scalar();
     return add_switch(sw, node);
   }
-  if (!yaml_.check_map(node, "a switch", {"name", "ports", "node_guid", "lid", "speed", "width", "mtu"})) return;
+  if (!yaml_.check_map(node, "a switch",
+                       {"name", "ports", "node_guid", "lid", "speed", "width", "mtu", "port_guid", "system_guid", "lmc",
+                        "enhanced_port0", "description", "vendor_id", "device_id"}))
+    return;
   sw.name = yaml_.text(node["name"], sw.name);
   sw.ports = static_cast<u32>(yaml_.number(node["ports"], "ports", 1, max_switch_ports, sw.ports));
   sw.node_guid = yaml_.guid(node["node_guid"]);
   sw.lid = static_cast<u16>(yaml_.number(node["lid"], "lid", 1, ipc::lid_count - 1, 0));
   link_keys(node, sw.speed, sw.width, sw.mtu);
+  sw.port_guid = yaml_.guid(node["port_guid"]);
+  sw.system_guid = yaml_.guid(node["system_guid"]);
+  sw.lmc = static_cast<u8>(yaml_.number(node["lmc"], "lmc", 0, most_lmc, 0));
+  sw.enhanced_port0 = yaml_.boolean(node["enhanced_port0"], false);
+  identity_keys(node, sw);
   add_switch(sw, node);
 }
 
@@ -347,10 +375,7 @@ void Parser::cable_everything(const YAML::Node& at, bool room_is_ours) {
 
 // -- the whole
 
-void Parser::top(const YAML::Node& root) {
-  if (!yaml_.check_map(root, "the fabric",
-                       {"fabric", "link_layer", "sm", "pace", "hosts", "hcas", "switches", "cables"}))
-    return;
+void Parser::head(const YAML::Node& root) {
   fabric_.name = overrides_.name.value_or(yaml_.text(root["fabric"], fabric_.name));
   if (!valid_fabric_name(fabric_.name) && root["fabric"].IsDefined()) remember({Part::fabric, 0, 0, 0}, root["fabric"]);
   LinkLayer layer = yaml_.choice(root["link_layer"], "link layer", {"infiniband", "ethernet"}, 0) == 1
@@ -361,6 +386,26 @@ void Parser::top(const YAML::Node& root) {
                                                                                        : SubnetManager::builtin;
   fabric_.pace = yaml_.boolean(root["pace"], false);
   if (fabric_.pace) yaml_.fail(root["pace"], "paced links are not there yet; leave this out or say false");
+}
+
+void Parser::generated(const YAML::Node& root) {
+  for (const char* key : {"hosts", "hcas", "switches", "cables"})
+    if (root[key].IsDefined())
+      return yaml_.fail(root[key], fmt::format("'{}' can't stand beside 'topology', which makes hosts, switches and "
+                                               "cables itself",
+                                               key));
+  const YAML::Node node = root["topology"];
+  topology_line_ = line_of(node);
+  std::optional<topo::Topology> topology = topo::read_topology(yaml_, node);
+  if (!topology) return;
+  auto made = topo::generate(*topology);
+  if (!made) return yaml_.fail(node, made.error().text);
+  fabric_.hosts = std::move(made->hosts);
+  fabric_.switches = std::move(made->switches);
+  fabric_.cables = std::move(made->cables);
+}
+
+void Parser::listed(const YAML::Node& root) {
   hosts(root["hosts"], root["hcas"]);
   switches(root["switches"]);
   if (!yaml_.ok()) return;
@@ -372,6 +417,17 @@ void Parser::top(const YAML::Node& root) {
     cable_everything(own_switch ? root["hosts"] : root["switches"], own_switch);
 }
 
+void Parser::top(const YAML::Node& root) {
+  if (!yaml_.check_map(root, "the fabric",
+                       {"fabric", "link_layer", "sm", "pace", "topology", "hosts", "hcas", "switches", "cables"}))
+    return;
+  head(root);
+  if (root["topology"].IsDefined())
+    generated(root);
+  else
+    listed(root);
+}
+
 // The line of a thing, or of the nearest thing that holds it and has one.
 int Parser::line_of_fault(Where where) const {
   auto line = [this](Where w) {
@@ -381,8 +437,9 @@ int Parser::line_of_fault(Where where) const {
   if (int found = line(where)) return found;
   if (where.part == Part::port)
     if (int found = line({Part::hca, where.a, where.b, 0})) return found;
-  if (where.part == Part::port || where.part == Part::hca) return line({Part::host, where.a, 0, 0});
-  return 0;
+  if (where.part == Part::port || where.part == Part::hca)
+    if (int found = line({Part::host, where.a, 0, 0})) return found;
+  return topology_line_;
 }
 
 // Names come from the file as they are; an error is one line for a terminal.

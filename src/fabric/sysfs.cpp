@@ -246,6 +246,34 @@ void write_uverbs(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index) {
   tree.raw_file(host_root(fabric, host) + "/dev/infiniband/" + node, "");
 }
 
+// umadN and issmN for each port that has a subnet manager to talk to.
+void write_mad_node(TreeWriter& tree, const Fabric& fabric, PortPlace place, std::string_view kind, u32 minor) {
+  const Hca& hca = fabric.hosts[place.host].hcas[place.hca];
+  const u32 number = port_number_on_host(fabric, place);
+  const std::string node = fmt::format("{}{}", kind, number);
+  const std::string path = fmt::format("{}/infiniband_mad/{}/", pci_path(fabric, place.host, place.hca), node);
+  const std::string root = host_root(fabric, place.host);
+  tree.folder(path.substr(0, path.size() - 1));
+  tree.file(path + "dev", fmt::format("{}:{}", uverbs_major, minor + number));
+  tree.file(path + "ibdev", hca.name);
+  tree.file(path + "port", fmt::format("{}", hca.ports[place.port].number));
+  tree.file(path + "uevent",
+            fmt::format("MAJOR={}\nMINOR={}\nDEVNAME=infiniband/{}", uverbs_major, minor + number, node));
+  tree.link(path + "device", "../../../" + pci_address(place.hca));
+  tree.link(path + "subsystem", "../../../../../class/infiniband_mad");
+  tree.link(root + "/sys/class/infiniband_mad/" + node,
+            "../../devices/pci0000:00/" + pci_address(place.hca) + "/infiniband_mad/" + node);
+  tree.raw_file(root + "/dev/infiniband/" + node, "");
+}
+
+void write_mad_nodes(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index) {
+  if (fabric.link_layer == LinkLayer::ethernet) return;
+  for (u32 port = 0; port < fabric.hosts[host].hcas[index].ports.size(); ++port) {
+    write_mad_node(tree, fabric, {host, index, port}, "umad", 0);
+    write_mad_node(tree, fabric, {host, index, port}, "issm", 64);
+  }
+}
+
 void write_class_links(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index) {
   std::string sys_class = host_root(fabric, host) + "/sys/class/";
   std::string device = "../../devices/pci0000:00/" + pci_address(index);
@@ -256,8 +284,6 @@ void write_class_links(TreeWriter& tree, const Fabric& fabric, u32 host, u32 ind
 }
 
 }  // namespace
-
-std::string node_description(const Host& host, const Hca& hca) { return host.name + " " + hca.name; }
 
 std::string_view name_of(ipc::PortState state) {
   switch (state) {
@@ -290,10 +316,14 @@ std::string port_path(const Fabric& fabric, PortPlace place) {
                      hca.ports[place.port].number);
 }
 
-std::string net_device_name(const Fabric& fabric, PortPlace place) {
+u32 port_number_on_host(const Fabric& fabric, PortPlace place) {
   u32 number = place.port;
   for (u32 d = 0; d < place.hca; ++d) number += static_cast<u32>(fabric.hosts[place.host].hcas[d].ports.size());
-  return fmt::format("roce{}", number);
+  return number;
+}
+
+std::string net_device_name(const Fabric& fabric, PortPlace place) {
+  return fmt::format("roce{}", port_number_on_host(fabric, place));
 }
 
 PortStatus initial_status(const Fabric& fabric, const Port& port) {
@@ -307,6 +337,7 @@ PortStatus initial_status(const Fabric& fabric, const Port& port) {
     status.phys_state = PhysState::disabled;
   }
   status.lid = port.lid;
+  status.lmc = port.lmc;
   status.sm_lid = port.sm_lid;
   status.capabilities = IBV_PORT_CM_SUP;
   if (!ethernet)
@@ -333,6 +364,7 @@ Result<void> write_host_tree(const std::string& dir, const Fabric& fabric, u32 h
     write_pci(tree, fabric, host, d, cpus);
     write_infiniband(tree, fabric, host, d);
     write_uverbs(tree, fabric, host, d);
+    write_mad_nodes(tree, fabric, host, d);
     write_class_links(tree, fabric, host, d);
   }
   return tree.done();

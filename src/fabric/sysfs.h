@@ -69,11 +69,11 @@ struct PortPlace {
 // "hosts/host0/sys/devices/pci0000:00/0000:10:00.0/infiniband/mlx5_0/ports/1", below the fabric's folder.
 [[nodiscard]] std::string port_path(const Fabric& fabric, PortPlace place);
 
+// The N of the port's umadN: ports of a host are counted through its HCAs.
+[[nodiscard]] u32 port_number_on_host(const Fabric& fabric, PortPlace place);
+
 // Name of the (not yet existing) network device behind an Ethernet port, as gid_attrs/ndevs has it.
 [[nodiscard]] std::string net_device_name(const Fabric& fabric, PortPlace place);
-
-// NodeDescription: "host0 mlx5_0".
-[[nodiscard]] std::string node_description(const Host& host, const Hca& hca);
 
 // "ACTIVE", as sysfs shows it.
 [[nodiscard]] std::string_view name_of(ipc::PortState state);

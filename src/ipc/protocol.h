@@ -45,6 +45,10 @@ enum class Op : u32 {
   raise_event,
   status,
   list_handles,
+  find_route,
+  open_umad,
+  umad_register,
+  umad_unregister,
 };
 
 inline constexpr u32 max_message = 32 * 1024;
@@ -525,6 +529,65 @@ struct ListHandles {
     u32 total;
     u32 handles[4096];
   };
+};
+
+// Looks up again where the address vector of a QP or an AH leads, since routes have changed, and writes it there.
+struct FindRoute {
+  static constexpr Op op = Op::find_route;
+  struct Request {
+    ObjectKind kind;  // qp or ah
+    u32 object;
+  };
+  struct Reply {
+    u32 port;  // 0: nowhere
+    u32 reserved;
+  };
+};
+
+// -- MADs (ipc/umad.h)
+
+// Opens /dev/infiniband/umadN of the caller's host; its socket comes as a descriptor. With `issm`, issmN: the port
+// counts as one with a subnet manager until the socket is closed. ENXIO: no such port; EAGAIN: somebody else has issmN
+// open.
+struct OpenUmad {
+  static constexpr Op op = Op::open_umad;
+  struct Request {
+    u32 number;
+    u32 issm;
+  };
+  struct Reply {
+    u32 file;
+    u32 reserved;
+  };
+};
+
+// IB_USER_MAD_REGISTER_AGENT and its successor. EINVAL, ENOMEM.
+struct UmadRegister {
+  static constexpr Op op = Op::umad_register;
+  struct Request {
+    u32 file;
+    u8 qpn;
+    u8 mgmt_class;
+    u8 class_version;
+    u8 rmpp_version;
+    u8 oui[3];
+    u8 user_rmpp;
+    u32 reserved;
+    u64 methods[2];  // bit n: method n
+  };
+  struct Reply {
+    u32 agent;
+    u32 reserved;
+  };
+};
+
+struct UmadUnregister {
+  static constexpr Op op = Op::umad_unregister;
+  struct Request {
+    u32 file;
+    u32 agent;
+  };
+  using Reply = Empty;
 };
 
 }  // namespace softib::ipc

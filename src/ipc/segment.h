@@ -235,12 +235,22 @@ struct AddressVector {
   u32 route_epoch;  // Header::route_epoch at resolution
 };
 
+// What has gone over the wire, in the units of the port counters (hca/rules/wire_cost.h). softibd adds it up along the
+// route.
+struct alignas(cache_line) Traffic {
+  std::atomic<u64> out_packets;
+  std::atomic<u64> out_words;
+  std::atomic<u64> back_packets;  // the other way: acknowledgements and responses
+  std::atomic<u64> back_words;
+};
+
 struct alignas(cache_line) Ah {
   std::atomic<u32> generation;  // 0 while free
   u32 pd;
   u32 context;
   u32 port;  // index of the local port
   AddressVector av;
+  Traffic traffic;  // written by all who send with it
 };
 
 // Multicast group. `members` is the arena offset of u32 qpn[member_count]; softibd replaces the array, never edits it.
@@ -306,13 +316,11 @@ struct alignas(cache_line) Qp {
     u32 next_psn;
     u32 retries_left;
     u32 rnr_left;
-    u32 messages_reserved;
-    u64 deadline;            // CLOCK_MONOTONIC ns of the next try
-    u64 rnr_since;           // CLOCK_MONOTONIC ns of the first RNR NAK of the request at the head; 0: none
-    std::atomic<u64> bytes;  // payload sent, and packets it took
-    std::atomic<u64> packets;
-    std::atomic<u64> messages;
+    u64 deadline;   // CLOCK_MONOTONIC ns of the next try
+    u64 rnr_since;  // CLOCK_MONOTONIC ns of the first RNR NAK of the request at the head; 0: none
   } requester;
+
+  Traffic traffic;  // written by who drives the send queue
 
   // -- responder: written by whoever delivers to this QP, under `lock`
   struct alignas(cache_line) Responder {
@@ -325,8 +333,6 @@ struct alignas(cache_line) Qp {
     u64 claimed_wr_id;
     u32 established;  // COMM_EST was raised
     u32 last_wqe_raised;
-    std::atomic<u64> bytes;  // payload received, and packets it took
-    std::atomic<u64> packets;
     u32 message_open;  // reserved for multi-packet transports
   } responder;
 
@@ -370,7 +376,7 @@ struct Segment {
 
 static_assert(Shareable<Segment>);
 static_assert(std::atomic<u64>::is_always_lock_free && std::atomic<u32>::is_always_lock_free);
-static_assert(sizeof(Lane) == 64 && sizeof(Ah) == 64 + 0);
+static_assert(sizeof(Lane) == 64 && sizeof(Ah) == 128);
 static_assert(sizeof(Key) == 128 && sizeof(Cq) == 128);
 static_assert(sizeof(Qp) <= 512);
 static_assert(std::endian::native == std::endian::little);

@@ -1,25 +1,29 @@
 #include "shim/device_nodes.h"
 
-#include <sys/sysmacros.h>
-
 #include "shim/ours.h"
+#include "shim/umad_file.h"
 
 namespace softib::shim {
 
-void show_device(struct statx& status, u32 uverbs) {
-  u64 number = device_number(uverbs);
+void show_device(struct statx& status, DeviceNode node) {
+  const DeviceNumber number = number_of(node);
   status.stx_mode = node_mode;
-  status.stx_rdev_major = major(number);
-  status.stx_rdev_minor = minor(number);
+  status.stx_rdev_major = number.major;
+  status.stx_rdev_minor = number.minor;
   status.stx_size = 0;
   status.stx_blocks = 0;
 }
 
-bool is_command_file(int fd, bool is_socket, u32& uverbs) {
-  if (!is_socket || classify_device_call(fd) != FdClass::command) return false;
+bool is_device_file(int fd, bool is_socket, DeviceNode& node) {
+  if (!is_socket) return false;
+  static_cast<void>(classify_device_call(fd));  // finds out about command files
   FdTable::Pin pin = fd_table().pin(fd);
-  if (pin.kind() != FdClass::command) return false;
-  uverbs = pin.as<CommandFile>().number();
+  if (pin.kind() == FdClass::command)
+    node = {DeviceKind::uverbs, pin.as<CommandFile>().number()};
+  else if (pin.kind() == FdClass::umad)
+    node = pin.as<UmadFile>().node();
+  else
+    return false;
   return true;
 }
 

@@ -1,4 +1,4 @@
-// How a uverbs device node looks to the stat family: the file in the tree is a placeholder, the program sees a
+// How a device node looks to the stat family: the file in the tree is a placeholder, the program sees a
 // character device.
 #pragma once
 
@@ -12,24 +12,24 @@ namespace softib::shim {
 inline constexpr mode_t node_mode = S_IFCHR | 0666;
 
 template <typename Status>
-void show_device(Status& status, u32 uverbs) {
+void show_device(Status& status, DeviceNode node) {
   status.st_mode = node_mode;
-  status.st_rdev = device_number(uverbs);
+  status.st_rdev = device_number(node);
   status.st_size = 0;
   status.st_blocks = 0;
 }
 
-void show_device(struct statx& status, u32 uverbs);
+void show_device(struct statx& status, DeviceNode node);
 
-// The N of uverbsN if the descriptor is a command file, found out if need be. `is_socket`: what the C library's own
-// fstat said; anything else can't be one.
-bool is_command_file(int fd, bool is_socket, u32& uverbs);
+// The node that the descriptor is open on, found out if need be. `is_socket`: what the C library's own fstat said;
+// anything else can't be one.
+bool is_device_file(int fd, bool is_socket, DeviceNode& node);
 
 // fstat() of a descriptor went well: make it show what the program should see.
 template <typename Status>
 int show_descriptor(int fd, Status& status) {
-  u32 uverbs = 0;
-  if (is_command_file(fd, S_ISSOCK(status.st_mode), uverbs)) show_device(status, uverbs);
+  DeviceNode node;
+  if (is_device_file(fd, S_ISSOCK(status.st_mode), node)) show_device(status, node);
   return 0;
 }
 

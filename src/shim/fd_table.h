@@ -21,6 +21,7 @@ enum class FdClass : u32 {
   async,    // the read end of a context's async event pipe: AsyncFile
   channel,  // the read end of a completion channel's pipe: ChannelFile
   netlink,  // an RDMA netlink socket: NetlinkFile
+  umad,     // an open /dev/infiniband/umadN or issmN: UmadFile
   own,      // this library's: the program does not know it is there
   received  // came by SCM_RIGHTS or survived a fork: may be a command file, to be found out when it is used
 };

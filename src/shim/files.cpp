@@ -19,9 +19,6 @@ namespace softib::shim {
 
 namespace {
 
-constexpr unsigned infiniband_major = 231;
-constexpr unsigned first_uverbs_minor = 192;
-
 // As the lowest free number, which is what open() promises: the number at hand, or a lower one.
 int lowest_number(Fd made, bool close_on_exec) {
   int lower = ::fcntl(made.get(), close_on_exec ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
@@ -29,14 +26,6 @@ int lowest_number(Fd made, bool close_on_exec) {
   if (lower >= 0) ::close(lower);
   ::fcntl(made.get(), F_SETFD, close_on_exec ? FD_CLOEXEC : 0);
   return made.release();
-}
-
-// Gives a descriptor that the library made to the program.
-Result<int> hand_over(Fd made, FdClass kind, std::unique_ptr<File> file, bool close_on_exec) {
-  int given = lowest_number(std::move(made), close_on_exec);
-  if (fd_table().set(given, kind, file)) return given;
-  ::close(given);
-  return fail(EMFILE);
 }
 
 class Registry final : public kernel::FdRegistry {
@@ -69,25 +58,6 @@ Registry& registry() {
   return instance;
 }
 
-// The segment's index of this host's uverbsN.
-Result<u32> find_device(const hca::Session& in, u32 number) {
-  const ipc::Segment& segment = in.segment();
-  u32 count = std::min(segment.header.device_count, ipc::max_devices - 1);
-  for (u32 i = 1; i <= count; ++i) {
-    const ipc::Device& device = segment.devices[i];
-    if (device.host == in.host() && device.index_on_host == number) return i;
-  }
-  return fail(ENXIO);
-}
-
-void tell_lost_daemon() {
-  static constinit std::atomic<bool> told{false};
-  const Tree* tree = Tree::find();
-  std::string fabric(tree ? tree->fabric() : "default");
-  tell_once(told, "softib: the daemon of fabric '" + fabric + "' does not answer any more (it was stopped, or died); " +
-                      "start the fabric with 'softib up' and then this program again\n");
-}
-
 Result<std::unique_ptr<File>> make_command_file(hca::Session& in, u32 context, u32 device, kernel::FileOrigin origin) {
   std::unique_ptr<File> file(new (std::nothrow) CommandFile(in, context, device, origin));
   if (!file) return fail(ENOMEM);
@@ -113,7 +83,35 @@ bool made_by_daemon(int fd) {
 
 }  // namespace
 
-u64 device_number(u32 uverbs) { return makedev(infiniband_major, first_uverbs_minor + uverbs); }
+Result<int> hand_over(Fd made, FdClass kind, std::unique_ptr<File> file, bool close_on_exec) {
+  int given = lowest_number(std::move(made), close_on_exec);
+  if (fd_table().set(given, kind, file)) return given;
+  ::close(given);
+  return fail(EMFILE);
+}
+
+Result<u32> find_device(const hca::Session& in, u32 number) {
+  const ipc::Segment& segment = in.segment();
+  u32 count = std::min(segment.header.device_count, ipc::max_devices - 1);
+  for (u32 i = 1; i <= count; ++i) {
+    const ipc::Device& device = segment.devices[i];
+    if (device.host == in.host() && device.index_on_host == number) return i;
+  }
+  return fail(ENXIO);
+}
+
+void tell_lost_daemon() {
+  static constinit std::atomic<bool> told{false};
+  const Tree* tree = Tree::find();
+  std::string fabric(tree ? tree->fabric() : "default");
+  tell_once(told, "softib: the daemon of fabric '" + fabric + "' does not answer any more (it was stopped, or died); " +
+                      "start the fabric with 'softib up' and then this program again\n");
+}
+
+u64 device_number(DeviceNode node) {
+  const DeviceNumber number = number_of(node);
+  return makedev(number.major, number.minor);
+}
 
 CommandFile::CommandFile(hca::Session& session, u32 context, u32 device, kernel::FileOrigin origin)
     : number_(session.segment().devices[device % ipc::max_devices].index_on_host) {

@@ -7,6 +7,7 @@
 #include "kernel/fd_registry.h"
 #include "kernel/uverbs.h"
 #include "shim/fd_table.h"
+#include "shim/paths.h"
 
 namespace softib::shim {
 
@@ -60,7 +61,16 @@ Result<int> open_device(u32 number, int flags);
 // True when `fd`, of which only that it may be ours is known, is a command file of this fabric. The table then says so.
 bool recognise_command_file(int fd);
 
+// Gives a descriptor that the library made to the program, as the lowest free number.
+Result<int> hand_over(Fd made, FdClass kind, std::unique_ptr<File> file, bool close_on_exec);
+
+// "The daemon does not answer any more", once.
+void tell_lost_daemon();
+
+// The segment's index of this host's uverbsN.
+Result<u32> find_device(const hca::Session& in, u32 number);
+
 // The device number that fstat() shows.
-u64 device_number(u32 uverbs);
+u64 device_number(DeviceNode node);
 
 }  // namespace softib::shim

@@ -7,6 +7,7 @@
 
 #include <climits>
 #include <cstdarg>
+#include <type_traits>
 
 #include "shim/device_nodes.h"
 #include "shim/events.h"
@@ -14,6 +15,7 @@
 #include "shim/netlink_file.h"
 #include "shim/on.h"
 #include "shim/process.h"
+#include "shim/umad_file.h"
 
 namespace softib::shim {
 
@@ -29,6 +31,13 @@ ssize_t read_events(int fd, FdClass kind, void* buffer, size_t size) {
                                 : read_completion_event(segment, fd, buffer, size);
 }
 
+template <typename Call>
+auto with_umad(int fd, Call call) {
+  using Answer = std::invoke_result_t<Call, UmadFile&>;
+  FdTable::Pin pin = fd_table().pin(fd);
+  return to_libc<Answer>(pin.kind() == FdClass::umad ? call(pin.as<UmadFile>()) : -EBADF);
+}
+
 // read() on something of ours; `plain` is the C library's answer for what needs no translation.
 template <typename Plain>
 [[gnu::noinline]] ssize_t read_ours(int fd, FdClass kind, void* buffer, size_t size, Plain plain) {
@@ -38,6 +47,8 @@ template <typename Plain>
       return to_libc(read_events(fd, kind, buffer, size));
     case FdClass::command:
       return to_libc<ssize_t>(-EINVAL);  // uverbs has no read
+    case FdClass::umad:
+      return with_umad(fd, [&](UmadFile& file) { return file.read(fd, buffer, size); });
     default:
       return plain();
   }
@@ -51,6 +62,8 @@ template <typename Plain>
       return to_libc(fd_table().pin(fd).as<CommandFile>().uverbs().write(buffer, size));
     case FdClass::netlink:
       return to_libc(netlink_request(fd, buffer, size));
+    case FdClass::umad:
+      return with_umad(fd, [&](UmadFile& file) { return file.write(fd, buffer, size); });
     case FdClass::async:
     case FdClass::channel:
       return to_libc<ssize_t>(-EBADF);  // they are open for reading only
@@ -117,6 +130,7 @@ int ioctl(int fd, unsigned long request, void* argument) {
   FdClass kind = classify(fd).kind;
   bool for_device = static_cast<u32>(request) == static_cast<u32>(RDMA_VERBS_IOCTL);
   if (for_device && (kind == FdClass::received || kind == FdClass::none)) kind = classify_device_call(fd);
+  if (kind == FdClass::umad) return with_umad(fd, [&](UmadFile& file) { return file.ioctl(request, argument); });
   if (kind != FdClass::command) return libc::ioctl(fd, request, argument);
   FdTable::Pin pin = fd_table().pin(fd);
   if (pin.kind() != FdClass::command) return to_libc(-EBADF);

@@ -8,6 +8,7 @@
 #include "shim/device_nodes.h"
 #include "shim/libc.h"
 #include "shim/on.h"
+#include "shim/umad_file.h"
 
 namespace softib::shim {
 
@@ -97,7 +98,8 @@ int glob_in_tree(const char* pattern, int flags, int (*on_error)(const char*, in
 
 std::optional<int> open_special(const Redirect& path, int flags) {
   if (path.is_device() && !(flags & O_PATH)) {
-    auto opened = open_device(path.device(), flags);
+    auto opened = path.device().kind == DeviceKind::uverbs ? open_device(path.device().number, flags)
+                                                           : open_umad(path.device(), flags);
     return opened ? *opened : -to_int(opened.error());
   }
   int refused = refuse_writing(path, flags);
@@ -119,11 +121,11 @@ int statx(int dirfd, const char* path, int flags, unsigned mask, struct statx* s
   Redirect redirect(path, dirfd);
   int done = libc::statx(dirfd, redirect.text(), flags, mask, status);
   if (done != 0) return done;
-  u32 uverbs = redirect.device();
+  DeviceNode node = redirect.device();
   bool device = redirect.is_device();
   if (!device && flags & AT_EMPTY_PATH && path && !*path)
-    device = is_command_file(dirfd, S_ISSOCK(status->stx_mode), uverbs);
-  if (device) show_device(*status, uverbs);
+    device = is_device_file(dirfd, S_ISSOCK(status->stx_mode), node);
+  if (device) show_device(*status, node);
   return 0;
 }
 

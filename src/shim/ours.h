@@ -22,7 +22,7 @@ class Redirect {
   [[nodiscard]] const char* text() const { return text_; }
   [[nodiscard]] bool is_plain() const { return mapping_.kind == PathKind::plain; }
   [[nodiscard]] bool is_device() const { return mapping_.kind == PathKind::device; }
-  [[nodiscard]] u32 device() const { return mapping_.device; }
+  [[nodiscard]] DeviceNode device() const { return mapping_.device; }
 
  private:
   void look(const Tree& tree, const char* path, int dirfd);

@@ -10,10 +10,24 @@ namespace softib::shim {
 
 namespace {
 
-constexpr std::string_view uverbs_prefix = "/dev/infiniband/uverbs";
+constexpr std::string_view device_folder = "/dev/infiniband/";
 // The InfiniBand character devices' registered major number; udev names them here by number.
 constexpr std::string_view by_number_prefix = "/dev/char/231:";
-constexpr u32 first_uverbs_minor = 192;
+constexpr u32 infiniband_major = 231;
+constexpr u32 overflow_major = 234;  // the first of those that Linux gives out when asked for any
+
+struct NodeRow {
+  std::string_view name;
+  DeviceKind kind;
+  u32 first_minor;
+  u32 count;
+};
+
+constexpr auto node_rows = std::to_array<NodeRow>({
+    {"umad", DeviceKind::umad, 0, 64},
+    {"issm", DeviceKind::issm, 64, 64},
+    {"uverbs", DeviceKind::uverbs, 192, 32},
+});
 
 enum class Taken : u8 {
   by_name,     // whatever begins like this is the fabric's, also what does not exist: a real HCA must not show through
@@ -43,11 +57,27 @@ std::optional<u32> parse_number(std::string_view digits) {
   return value;
 }
 
-std::optional<u32> number_by_minor(std::string_view path) {
+// The name below device_folder.
+std::optional<DeviceNode> node_named(std::string_view name) {
+  for (const NodeRow& row : node_rows) {
+    if (!name.starts_with(row.name)) continue;
+    if (auto number = parse_number(name.substr(row.name.size()))) return DeviceNode{row.kind, *number};
+  }
+  return std::nullopt;
+}
+
+const NodeRow& row_of(DeviceKind kind) {
+  return *std::find_if(node_rows.begin(), node_rows.end(), [kind](const NodeRow& row) { return row.kind == kind; });
+}
+
+std::optional<DeviceNode> node_by_minor(std::string_view path) {
   if (!path.starts_with(by_number_prefix)) return std::nullopt;
   auto minor = parse_number(path.substr(by_number_prefix.size()));
-  if (!minor || *minor < first_uverbs_minor) return std::nullopt;
-  return *minor - first_uverbs_minor;
+  if (!minor) return std::nullopt;
+  for (const NodeRow& row : node_rows)
+    if (*minor >= row.first_minor && *minor - row.first_minor < row.count)
+      return DeviceNode{row.kind, *minor - row.first_minor};
+  return std::nullopt;
 }
 
 // The end of the first `count` components of an absolute path; npos if it has fewer.
@@ -100,9 +130,16 @@ size_t normalise(std::string_view path, char* out, size_t room) {
   return length;
 }
 
-std::optional<u32> uverbs_number(std::string_view path) {
-  if (!path.starts_with(uverbs_prefix)) return std::nullopt;
-  return parse_number(path.substr(uverbs_prefix.size()));
+std::optional<DeviceNode> device_node(std::string_view path) {
+  if (!path.starts_with(device_folder)) return std::nullopt;
+  return node_named(path.substr(device_folder.size()));
+}
+
+DeviceNumber number_of(DeviceNode node) {
+  const NodeRow& row = row_of(node.kind);
+  if (node.kind == DeviceKind::uverbs || node.number < row.count)
+    return {infiniband_major, row.first_minor + node.number};
+  return {overflow_major, row.first_minor + node.number - row.count};
 }
 
 std::optional<std::string_view> strip_root(std::string_view path, std::string_view root) {
@@ -139,8 +176,8 @@ Mapping PathMap::map_under_root(std::string_view absolute, PathBuffer& out) cons
   if (!known_as || absolute.size() >= sizeof out) return {};
   std::memcpy(out, absolute.data(), absolute.size());
   out[absolute.size()] = '\0';
-  if (auto number = uverbs_number(*known_as)) return {PathKind::device, *number};
-  return {PathKind::tree, 0};
+  if (auto node = device_node(*known_as)) return {PathKind::device, *node};
+  return {PathKind::tree, {}};
 }
 
 Mapping PathMap::map(std::string_view absolute, PathBuffer& out) const {
@@ -149,14 +186,16 @@ Mapping PathMap::map(std::string_view absolute, PathBuffer& out) const {
   std::memcpy(out, root_.data(), root_.size());
   size_t length = normalise(absolute, out + root_.size(), sizeof out - root_.size());
   std::string_view path(out + root_.size(), length);
-  if (auto number = number_by_minor(path)) {
-    char* place = std::copy(uverbs_prefix.begin(), uverbs_prefix.end(), out + root_.size());
-    *std::to_chars(place, out + sizeof out - 1, *number).ptr = '\0';
-    return {PathKind::device, *number};
+  if (auto node = node_by_minor(path)) {
+    const std::string_view name = row_of(node->kind).name;
+    char* place = std::copy(device_folder.begin(), device_folder.end(), out + root_.size());
+    place = std::copy(name.begin(), name.end(), place);
+    *std::to_chars(place, out + sizeof out - 1, node->number).ptr = '\0';
+    return {PathKind::device, *node};
   }
   if (!is_ours(out, path)) return {};
-  if (auto number = uverbs_number(path)) return {PathKind::device, *number};
-  return {PathKind::tree, 0};
+  if (auto node = device_node(path)) return {PathKind::device, *node};
+  return {PathKind::tree, {}};
 }
 
 }  // namespace softib::shim

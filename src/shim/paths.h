@@ -17,12 +17,21 @@ using PathBuffer = char[PATH_MAX + max_root];
 enum class PathKind : u8 {
   plain,  // not ours
   tree,   // a file of the host's tree
-  device  // a uverbs device node: its file in the tree is a placeholder
+  device  // a device node: its file in the tree is a placeholder
+};
+
+enum class DeviceKind : u8 { uverbs, umad, issm };
+
+// /dev/infiniband/uverbsN and its like.
+struct DeviceNode {
+  DeviceKind kind = DeviceKind::uverbs;
+  u32 number = 0;  // the N
+  friend bool operator==(const DeviceNode&, const DeviceNode&) = default;
 };
 
 struct Mapping {
   PathKind kind = PathKind::plain;
-  u32 device = 0;  // the N of uverbsN
+  DeviceNode device;
 };
 
 class PathMap {
@@ -52,7 +61,14 @@ std::optional<std::string_view> strip_root(std::string_view path, std::string_vi
 // length, 0 if it does not fit.
 size_t normalise(std::string_view path, char* out, size_t room);
 
-// The N of "/dev/infiniband/uverbsN", or nothing.
-std::optional<u32> uverbs_number(std::string_view path);
+// What "/dev/infiniband/NAME" names, or nothing.
+std::optional<DeviceNode> device_node(std::string_view path);
+
+// Its device number as the kernel's drivers give it: major 231; the umad and issm nodes from 64 on have another.
+struct DeviceNumber {
+  u32 major;
+  u32 minor;
+};
+DeviceNumber number_of(DeviceNode node);
 
 }  // namespace softib::shim

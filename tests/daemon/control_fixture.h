@@ -19,12 +19,15 @@ class FakeWatcher : public Watcher {
  public:
   void watch_context(u32 context, int fd) override { contexts[fd] = context; }
   void watch_channel(u32 channel, int fd) override { channels[fd] = channel; }
+  void watch_umad(u32 file, int fd) override { umads[fd] = file; }
   void forget(int fd) override {
+    umads.erase(fd);
     contexts.erase(fd);
     channels.erase(fd);
   }
   std::map<int, u32> contexts;
   std::map<int, u32> channels;
+  std::map<int, u32> umads;
 };
 
 // A process of the fabric with one open device.

@@ -115,7 +115,7 @@ TEST_F(Queue, LostConditions) {
       {"P_Key of another partition", [](Queue& q) { q.world.record(q.b).pkey = 0x8001; }},
       {"two limited members", [](Queue& q) { q.world.record(q.a).pkey = q.world.record(q.b).pkey = 0x7fff; }},
       {"port down", [](Queue& q) { q.world.segment().ports[2].state = ipc::PortState::down; }},
-      {"LID of nobody", [](Queue& q) { q.world.record(q.a).av.dlid = 77; }},
+      {"LID of nobody", [](Queue& q) { q.world.record(q.a).av.port = 0; }},
       {"PSNs don't agree", [](Queue& q) { q.world.record(q.b).responder.expected_psn = 12; }},
       {"QP destroyed", [](Queue& q) { q.world.record(q.b).state = QpState::destroyed; }},
   };

@@ -246,6 +246,7 @@ void World::connect(u32 a, u32 b, QpState state) {
     auto& qp = record(mine);
     qp.dest_qpn = theirs;
     qp.av.dlid = segment_->ports[record(theirs).port].lid;
+    qp.av.port = record(theirs).port;  // as softibd finds it
     qp.state.store(state, std::memory_order_release);
   }
 }
@@ -257,6 +258,7 @@ u32 World::ah(u32 from_slot, u32 to_slot, bool global) {
   ah.context = verbs_context;
   ah.port = from_slot;
   ah.av.dlid = segment_->ports[to_slot].lid;
+  ah.av.port = to_slot;
   ah.av.is_global = global;
   ah.generation.store(1, std::memory_order_release);
   return index;

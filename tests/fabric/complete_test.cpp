@@ -209,6 +209,43 @@ TEST(Complete, AThousandHostsWithEightRails) {
   EXPECT_EQ(must_parse(to_yaml(fabric)), fabric);
 }
 
+TEST(Complete, LmcTakesLidsInARow) {
+  Fabric fabric = must_parse(R"(
+hosts:
+  - {name: a, hcas: [{ports: [{lmc: 2}]}]}
+  - {name: b}
+  - {name: c, hcas: [{ports: [{lid: 3}]}]}
+switches: [{name: s, lmc: 1, enhanced_port0: true}]
+)");
+  EXPECT_EQ(fabric.switches[0].lid, 4) << "2 and 3 are not both free";
+  EXPECT_EQ(port_of(fabric, 0).lid, 8);
+  EXPECT_EQ(port_of(fabric, 1).lid, 1);
+  EXPECT_EQ(initial_status(fabric, port_of(fabric, 0)).lmc, 2);
+  EXPECT_EQ(*complete(fabric), fabric);
+  EXPECT_EQ(must_parse(to_yaml(fabric)), fabric);
+}
+
+TEST(Complete, IdentityOfNodesIsKept) {
+  Fabric fabric = must_parse(R"(
+hosts:
+  - {name: a, hcas: [{description: "node \"17\" \\ HCA-1", vendor_id: 0x2c9, device_id: 0x1003}]}
+  - {name: sharp, kind: aggregation}
+switches:
+  - {name: s, node_guid: 16, port_guid: 17, system_guid: 19, enhanced_port0: true, description: "MF0;s:MQM8700/U1",
+     vendor_id: 0x2c9, device_id: 0xd2f0}
+  - plain
+)");
+  EXPECT_EQ(node_description(fabric.hosts[0], fabric.hosts[0].hcas[0]), "node \"17\" \\ HCA-1");
+  EXPECT_EQ(node_description(fabric.hosts[1], fabric.hosts[1].hcas[0]), "Mellanox Technologies Aggregation Node");
+  EXPECT_EQ(fabric.hosts[1].kind, HostKind::aggregation);
+  EXPECT_EQ(fabric.switches[0].port_guid, 17U);
+  EXPECT_EQ(fabric.switches[0].device_id, 0xd2f0U);
+  EXPECT_EQ(fabric.switches[1].port_guid, fabric.switches[1].node_guid);
+  EXPECT_EQ(fabric.switches[1].system_guid, fabric.switches[1].node_guid);
+  EXPECT_EQ(node_description(fabric.switches[1]), "plain");
+  EXPECT_EQ(must_parse(to_yaml(fabric)), fabric);
+}
+
 TEST(Names, Fabric) {
   for (const char* good : {"default", "lab-2", "a", "A_b.c", "0"}) EXPECT_TRUE(valid_fabric_name(good)) << good;
   for (const char* bad : {"", ".", "..", ".hidden", "-x", "a/b", "a b", "ü", "a\n"})

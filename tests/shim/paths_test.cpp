@@ -78,8 +78,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(PathMap, DeviceNumberComesOut) {
   PathBuffer out;
-  EXPECT_EQ(PathMap(root, tree_has).map("/dev/infiniband/uverbs12", out).device, 12U);
-  EXPECT_EQ(PathMap(root, tree_has).map("/dev/char/231:200", out).device, 8U);
+  EXPECT_EQ(PathMap(root, tree_has).map("/dev/infiniband/uverbs12", out).device, (DeviceNode{DeviceKind::uverbs, 12}));
+  EXPECT_EQ(PathMap(root, tree_has).map("/dev/char/231:200", out).device, (DeviceNode{DeviceKind::uverbs, 8}));
+  EXPECT_EQ(PathMap(root, tree_has).map("/dev/infiniband/umad3", out).device, (DeviceNode{DeviceKind::umad, 3}));
+  EXPECT_EQ(PathMap(root, tree_has).map("/dev/char/231:65", out).device, (DeviceNode{DeviceKind::issm, 1}));
 }
 
 TEST(PathMap, OverlongPathsAreLeftToTheKernel) {

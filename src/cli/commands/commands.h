@@ -13,6 +13,7 @@ void add_status(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 void add_env(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
+void add_topo(CLI::App& app, int& exit_code);
 
 // What `run` gives when the fault is its own and not the command's, as env(1) and docker do.
 inline constexpr int run_failed = 125;

@@ -1,5 +1,7 @@
 #include "daemon/objects/ahs.h"
 
+#include <atomic>
+
 #include "hca/limits.h"
 #include "hca/rules/address.h"
 
@@ -11,24 +13,26 @@ constexpr u32 rest = 256;
 
 }  // namespace
 
-void Resolver::resolve(ipc::AddressVector& av, u32 local_port) const {
+// The port before the epoch: who sees the new epoch sees the port that belongs to it.
+void Resolver::resolve(RouteOwner owner, ipc::AddressVector& av, u32 local_port, u16 pkey) const {
   av.group = 0;
-  av.port = world_.routes.resolve(av, local_port);
-  av.route_epoch = world_.routes.epoch();
+  std::atomic_ref(av.port).store(world_.routes.resolve(owner, av, local_port, pkey), std::memory_order_relaxed);
+  std::atomic_ref(av.route_epoch).store(world_.routes.epoch(), std::memory_order_release);
 }
 
-Result<void> Resolver::resolve_datagram(ipc::AddressVector& av, u32 local_port) const {
+Result<void> Resolver::resolve_datagram(RouteOwner owner, ipc::AddressVector& av, u32 local_port) const {
   ipc::LinkLayer layer = world_.port(local_port).link_layer;
   // Multicast without the group's GID leads nowhere: receivers tell groups apart by it.
   bool grouped = hca::is_multicast(av, layer) && av.is_global && hca::is_multicast_gid(av.dgid);
   if (!grouped) {
-    resolve(av, local_port);
+    resolve(owner, av, local_port);
     return {};
   }
   auto group = groups_.acquire(layer, av.dgid, av.dlid);
   if (!group) return fail(group.error());
   av.port = 0;
   av.group = *group;
+  world_.routes.resolve_multicast(owner, av, local_port);
   av.route_epoch = world_.routes.epoch();
   return {};
 }
@@ -47,15 +51,15 @@ Result<u32> Ahs::create(u32 context, u32 creator, u32 device, const ipc::CreateA
   auto valid = hca::check_address(request.av, world_.port(port), hca::AddressUse::datagram);
   if (!valid) return fail(valid.error());
   if (ahs_.size() >= hca::limits::max_ah) return fail(ENOMEM);
-  ipc::AddressVector av = request.av;
-  if (auto resolved = resolver_.resolve_datagram(av, port); !resolved) return fail(resolved.error());
   u32 id = indices_.take();
-  if (!id) {
-    if (av.group) groups_.release(av.group);
-    return fail(ENOMEM);
-  }
+  if (!id) return fail(ENOMEM);
   ipc::Ah& ah = world_.segment.ahs[id];
   World::wipe(ah);
+  ipc::AddressVector av = request.av;
+  if (auto resolved = resolver_.resolve_datagram({ipc::ObjectKind::ah, id}, av, port); !resolved) {
+    indices_.give_back(id);
+    return fail(resolved.error());
+  }
   ah.pd = request.pd;
   ah.context = context;
   ah.port = port;
@@ -66,10 +70,25 @@ Result<u32> Ahs::create(u32 context, u32 creator, u32 device, const ipc::CreateA
   return id;
 }
 
+Result<u32> Ahs::find_route(u32 id) {
+  auto found = ahs_.find(id);
+  if (found == ahs_.end()) return fail(ENOENT);
+  ipc::Ah& ah = world_.segment.ahs[id];
+  const RouteOwner owner{ipc::ObjectKind::ah, id};
+  if (!found->second.group) {
+    resolver_.resolve(owner, ah.av, ah.port);
+    return ah.av.port;
+  }
+  world_.routes.resolve_multicast(owner, ah.av, ah.port);
+  std::atomic_ref(ah.av.route_epoch).store(world_.routes.epoch(), std::memory_order_release);
+  return 0;
+}
+
 void Ahs::drop(u32 id) {
   auto found = ahs_.find(id);
   if (found == ahs_.end()) return;
   world_.segment.ahs[id].generation.store(0, std::memory_order_seq_cst);
+  world_.routes.forget({ipc::ObjectKind::ah, id});
   if (found->second.group) groups_.release(found->second.group);
   pds_.unuse(found->second.pd);
   ahs_.erase(found);

@@ -22,10 +22,10 @@ class Resolver {
  public:
   Resolver(World& world, Groups& groups) : world_(world), groups_(groups) {}
 
-  // Unicast.
-  void resolve(ipc::AddressVector& av, u32 local_port) const;
+  // Unicast. `pkey` 0: not known, not checked on the way.
+  void resolve(RouteOwner owner, ipc::AddressVector& av, u32 local_port, u16 pkey = 0) const;
   // Either; a multicast group is acquired, the caller releases it.
-  Result<void> resolve_datagram(ipc::AddressVector& av, u32 local_port) const;
+  Result<void> resolve_datagram(RouteOwner owner, ipc::AddressVector& av, u32 local_port) const;
 
  private:
   World& world_;
@@ -38,6 +38,9 @@ class Ahs {
 
   Result<u32> create(u32 context, u32 creator, u32 device, const ipc::CreateAh::Request& request);
   void drop(u32 id);
+
+  // Looks up again where it leads; the port, or ENOENT.
+  Result<u32> find_route(u32 id);
 
   [[nodiscard]] AhObject* find(u32 id);
   [[nodiscard]] const std::unordered_map<u32, AhObject>& all() const { return ahs_; }

@@ -121,8 +121,16 @@ void Qps::apply_path(const Change& change) {
   if (change.sets(QpAttr::sq_psn)) qp.sq_psn = wanted.sq_psn & hca::psn_mask;
   if (!change.sets(QpAttr::av)) return;
   ipc::AddressVector av = wanted.av;
-  parts_.resolver.resolve(av, object.port);
+  parts_.resolver.resolve({ipc::ObjectKind::qp, qp.qpn}, av, object.port, qp.pkey);
   qp.av = av;
+}
+
+Result<u32> Qps::find_route(u32 qpn) {
+  const QpObject* object = find(qpn);
+  if (!object) return fail(ENOENT);
+  ipc::Qp& qp = parts_.world.segment.qps[qpn];
+  parts_.resolver.resolve({ipc::ObjectKind::qp, qpn}, qp.av, object->port, qp.pkey);
+  return qp.av.port;
 }
 
 void Qps::apply_alternate(const Change& change) {
@@ -141,7 +149,7 @@ void Qps::migrate(ipc::Qp& qp, QpObject& object) {
   qp.pkey = parts_.world.pkey_at(object.port, qp.pkey_index);
   qp.timeout = object.alternate.timeout;
   ipc::AddressVector av = object.alternate.av;
-  parts_.resolver.resolve(av, object.port);
+  parts_.resolver.resolve({ipc::ObjectKind::qp, qp.qpn}, av, object.port, qp.pkey);
   qp.av = av;
 }
 

@@ -60,6 +60,9 @@ class Qps {
   };
   // The PD, CQs and SRQ named in the request exist and belong to the context.
   Result<ipc::CreateQp::Reply> create(Place place, const ipc::CreateQp::Request& request);
+  // Looks up again where its address vector leads; the port, or ENOENT.
+  Result<u32> find_route(u32 qpn);
+
   Result<ipc::QpState> modify(u32 qpn, const ipc::QpAttributes& attributes);
   [[nodiscard]] ipc::QueryQp::Reply query(u32 qpn) const;
   // EBUSY while it is a member of a multicast group.

@@ -8,6 +8,7 @@
 #include "hca/engine/responder.h"
 #include "hca/engine/route.h"
 #include "hca/engine/send_work.h"
+#include "hca/rules/wire_cost.h"
 
 namespace softib::hca {
 
@@ -210,21 +211,20 @@ Outcome invalidate(Context& context, const SendWork& work) {
                                                                           : Outcome::failure(WcStatus::loc_qp_op_err);
 }
 
-void count(Qp& qp, Qp& peer, u64 bytes, u32 packets) {
-  add_alone(qp.requester.bytes, bytes);
-  add_alone(qp.requester.packets, packets);
-  add_alone(qp.requester.messages, 1);
-  add_alone(peer.responder.bytes, bytes);
-  add_alone(peer.responder.packets, packets);
+void count(ipc::Traffic& traffic, const WireCost& cost) {
+  add_alone(traffic.out_packets, cost.out_packets);
+  add_alone(traffic.out_words, cost.out_words);
+  add_alone(traffic.back_packets, cost.back_packets);
+  add_alone(traffic.back_words, cost.back_words);
 }
 
 // A message that went through moves both ends' sequence numbers on.
-void advance(Qp& qp, Qp& peer, u64 bytes) {
-  u32 packets = packets_of(bytes, qp.path_mtu);
-  u32 next = (qp.requester.next_psn + packets) & psn_mask;
+void advance(const SendWork& work, Qp& peer, u64 bytes) {
+  Qp& qp = work.qp;
+  u32 next = (qp.requester.next_psn + packets_of(bytes, qp.path_mtu)) & psn_mask;
   qp.requester.next_psn = next;
   peer.responder.expected_psn = next;
-  count(qp, peer, bytes, packets);
+  count(qp.traffic, wire_cost(qp.type, work.opcode(), bytes, qp.path_mtu, qp.av.is_global != 0));
 }
 
 Outcome reach_peer(Context& context, const SendWork& work, const Buffers& local) {
@@ -236,7 +236,7 @@ Outcome reach_peer(Context& context, const SendWork& work, const Buffers& local)
   note_established(context, *peer, peer->state.load(std::memory_order_relaxed));
   if (!fits_mtus(qp, *peer, local.total)) return refuse(context, qp, *peer, WcStatus::rem_inv_req_err);
   Outcome outcome = request(context, work, *peer, local);
-  if (outcome.verdict == Verdict::completed && outcome.status == WcStatus::success) advance(qp, *peer, local.total);
+  if (outcome.verdict == Verdict::completed && outcome.status == WcStatus::success) advance(work, *peer, local.total);
   return outcome;
 }
 

@@ -13,9 +13,15 @@ struct Context {
   PeerMemory memory;
   EventQueue events;
   Channels channels;
+  Routes routes;
 
   Context(ipc::Segment& s, ipc::Client& client, u32 own_slot, int memory_fd)
-      : segment(s), slot(own_slot), memory(s, client, own_slot, memory_fd), events(client), channels(client) {}
+      : segment(s),
+        slot(own_slot),
+        memory(s, client, own_slot, memory_fd),
+        events(client),
+        channels(client),
+        routes(client) {}
 
   [[nodiscard]] ipc::Qp* qp(u32 qpn) const {
     if (qpn == 0 || qpn >= ipc::max_qps) return nullptr;

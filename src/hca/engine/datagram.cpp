@@ -6,6 +6,7 @@
 #include "hca/engine/responder.h"
 #include "hca/engine/route.h"
 #include "hca/engine/send_work.h"
+#include "hca/rules/wire_cost.h"
 
 namespace softib::hca {
 
@@ -46,6 +47,7 @@ void write_grh(u8* grh, const ipc::Port& from, const ipc::AddressVector& av, u64
 
 struct Datagram {
   const SendWork& work;
+  ipc::Ah& ah;
   const ipc::AddressVector& av;
   const Buffers& payload;
   const u8* grh;  // nullptr: sent without
@@ -78,9 +80,7 @@ void deliver_datagram(Context& context, Qp& target, const Datagram& datagram) {
   message.src_qp = qp.qpn;
   message.slid = context.port(qp.port).lid;
   message.sl = datagram.av.sl;
-  if (deliver(context, target, message) != Delivered::done) return;
-  target.responder.bytes.fetch_add(message.byte_count, std::memory_order_relaxed);
-  target.responder.packets.fetch_add(1, std::memory_order_relaxed);
+  static_cast<void>(deliver(context, target, message));
 }
 
 // The members as they stand; softibd replaces the list, so a changed sequence means to look again.
@@ -102,13 +102,15 @@ void deliver_to_group(Context& context, const Datagram& datagram, u32 index) {
 
 void deliver_to_one(Context& context, const Datagram& datagram, u32 qpn) {
   Qp* target = context.qp(qpn);
-  if (target && target->port == port_behind(context, datagram.av)) deliver_datagram(context, *target, datagram);
+  const u32 ah_index = datagram.work.wqe.wr.wr.ud.ah_num;
+  if (target && target->port == port_behind(context, ah_index, datagram.ah))
+    deliver_datagram(context, *target, datagram);
 }
 
-const ipc::Ah* find_ah(Context& context, const SendWork& work) {
+ipc::Ah* find_ah(Context& context, const SendWork& work) {
   u32 index = work.wqe.wr.wr.ud.ah_num;
   if (index == 0 || index >= ipc::max_ahs) return nullptr;
-  const ipc::Ah& ah = context.segment.ahs[index];
+  ipc::Ah& ah = context.segment.ahs[index];
   bool usable = ah.generation.load(std::memory_order_acquire) && ah.pd == work.qp.pd && ah.port == work.qp.port;
   return usable ? &ah : nullptr;
 }
@@ -118,7 +120,7 @@ const ipc::Ah* find_ah(Context& context, const SendWork& work) {
 Outcome carry_out_datagram(Context& context, const SendWork& work) {
   if (work.opcode() != WrOpcode::send && work.opcode() != WrOpcode::send_with_imm)
     return Outcome::failure(WcStatus::loc_qp_op_err);
-  const ipc::Ah* ah = find_ah(context, work);
+  ipc::Ah* ah = find_ah(context, work);
   if (!ah) return Outcome::failure(WcStatus::loc_qp_op_err);
   Buffers local;
   WcStatus status = gather(context, work, LocalUse::read, local);
@@ -131,16 +133,15 @@ Outcome carry_out_datagram(Context& context, const SendWork& work) {
   if (global) write_grh(grh, port, ah->av, local.total);
   const auto& ud = work.wqe.wr.wr.ud;
   u32 qkey = ud.remote_qkey & controlled_qkey ? work.qp.qkey : ud.remote_qkey;
-  Datagram datagram{work, ah->av, local, global ? grh : nullptr, qkey};
+  Datagram datagram{work, *ah, ah->av, local, global ? grh : nullptr, qkey};
   if (ah->av.group && ud.remote_qpn == multicast_qpn)
     deliver_to_group(context, datagram, ah->av.group);
   else
     deliver_to_one(context, datagram, ud.remote_qpn);
 
-  auto& requester = work.qp.requester;
-  add_alone(requester.bytes, local.total);
-  add_alone(requester.packets, 1);
-  add_alone(requester.messages, 1);
+  const WireCost cost = wire_cost(ipc::QpType::ud, work.opcode(), local.total, work.qp.path_mtu, global);
+  ah->traffic.out_packets.fetch_add(cost.out_packets, std::memory_order_relaxed);
+  ah->traffic.out_words.fetch_add(cost.out_words, std::memory_order_relaxed);
   return Outcome::success();
 }
 

@@ -28,6 +28,19 @@ class EventQueue {
   std::atomic<u32> pending_count_{0};
 };
 
+// Asks softibd where an address leads.
+class Routes {
+ public:
+  explicit Routes(ipc::Client& client) : client_(client) {}
+  [[nodiscard]] u32 find(ipc::ObjectKind kind, u32 object) {
+    auto found = client_.call<ipc::FindRoute>(0, {kind, object});
+    return found ? found->port : 0;
+  }
+
+ private:
+  ipc::Client& client_;
+};
+
 // The write ends of completion channels, of this and of other processes, fetched from softibd at first use.
 class Channels {
  public:

@@ -6,10 +6,21 @@
 
 namespace softib::hca {
 
-u32 port_behind(const Context& context, const ipc::AddressVector& av) {
-  if (av.dlid == 0) return av.port;  // Ethernet: resolved by GID when the address was made
-  if (av.dlid >= ipc::lid_count) return 0;
-  return context.segment.port_of_lid[av.dlid].load(std::memory_order_relaxed);
+namespace {
+
+u32 look_up(Context& context, ipc::ObjectKind kind, u32 index, ipc::AddressVector& av) {
+  const u32 epoch = context.segment.header.route_epoch.load(std::memory_order_acquire);
+  if (std::atomic_ref(av.route_epoch).load(std::memory_order_acquire) == epoch) [[likely]]
+    return std::atomic_ref(av.port).load(std::memory_order_relaxed);
+  return context.routes.find(kind, index);
+}
+
+}  // namespace
+
+u32 port_behind(Context& context, ipc::Qp& qp) { return look_up(context, ipc::ObjectKind::qp, qp.qpn, qp.av); }
+
+u32 port_behind(Context& context, u32 ah_index, ipc::Ah& ah) {
+  return look_up(context, ipc::ObjectKind::ah, ah_index, ah.av);
 }
 
 bool can_talk(const Context& context, u32 from_port, u32 to_port) {
@@ -23,13 +34,13 @@ bool pkeys_match(u16 a, u16 b) {
   return ((a ^ b) & ~member) == 0 && ((a | b) & member) && (a & ~member);
 }
 
-ipc::Qp* connected_peer(Context& context, const ipc::Qp& qp) {
+ipc::Qp* connected_peer(Context& context, ipc::Qp& qp) {
   ipc::Qp* peer = context.qp(qp.dest_qpn);
   if (!peer || peer->type != qp.type || peer->dest_qpn != qp.qpn) return nullptr;
   if (!accepts_requests(peer->state.load(std::memory_order_acquire))) return nullptr;
-  u32 there = port_behind(context, qp.av);
+  u32 there = port_behind(context, qp);
   if (there != peer->port || !can_talk(context, qp.port, there)) return nullptr;
-  if (port_behind(context, peer->av) != qp.port) return nullptr;
+  if (port_behind(context, *peer) != qp.port) return nullptr;
   if (pkeys_match(qp.pkey, peer->pkey)) return peer;
   context.port(there).pkey_violations.fetch_add(1, std::memory_order_relaxed);
   return nullptr;

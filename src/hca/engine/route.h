@@ -1,13 +1,14 @@
-// Whether a packet from one QP can reach another. Until switches forward for themselves, a LID or GID leads straight
-// to its port; the seam for routes through switches is port_behind().
+// Whether a packet from one QP can reach another. Where an address leads was found by softibd, which walks the
+// switches' tables; the answer stands in the address vector and is good until route_epoch moves on.
 #pragma once
 
 #include "hca/engine/context.h"
 
 namespace softib::hca {
 
-// The port that `av` leads to from the active port `from`; 0: nowhere.
-u32 port_behind(const Context& context, const ipc::AddressVector& av);
+// The port that the address vector of a QP or AH leads to; 0: nowhere. Asks softibd when routes have changed.
+u32 port_behind(Context& context, ipc::Qp& qp);
+u32 port_behind(Context& context, u32 ah_index, ipc::Ah& ah);
 
 // Both ports exist and are up, and the P_Keys match (IBTA 10.9.1: low 15 bits equal, one of them a full member).
 bool can_talk(const Context& context, u32 from_port, u32 to_port);
@@ -15,6 +16,6 @@ bool pkeys_match(u16 a, u16 b);
 
 // The peer of a connected QP, if requests of `qp` reach it: alive, of the same type, connected back to `qp`, in the
 // same partition, reachable. nullptr otherwise: the request is lost.
-ipc::Qp* connected_peer(Context& context, const ipc::Qp& qp);
+ipc::Qp* connected_peer(Context& context, ipc::Qp& qp);
 
 }  // namespace softib::hca

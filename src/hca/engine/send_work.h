@@ -26,12 +26,6 @@ Outcome carry_out_datagram(Context& context, const SendWork& work);
 // The local side: checks keys and lengths, and lists the pieces. `success` or the status to complete with.
 WcStatus gather(Context& context, const SendWork& work, LocalUse use, Buffers& local);
 
-// The packets that `length` bytes take at `mtu`.
-inline u32 packets_of(u64 length, u32 mtu) {
-  if (length <= mtu || mtu == 0) return 1;
-  return static_cast<u32>((length + mtu - 1) / mtu);
-}
-
 // Adds to a counter that has one writer: the atomic is for its readers.
 inline void add_alone(std::atomic<u64>& counter, u64 value) {
   counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);

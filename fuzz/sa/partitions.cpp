@@ -1,0 +1,27 @@
+// Any text as a partitions.conf: each error is one line that names its line, and every port gets keys that fit.
+#include <cstdlib>
+#include <string_view>
+
+#include "sm/partitions.h"
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
+  using namespace softib::sm;
+  const Partitions partitions = parse_partitions({reinterpret_cast<const char*>(data), size});
+  for (const auto& error : partitions.errors) {
+    require(error.starts_with("partitions.conf:"));
+    require(error.size() < 2 * size + 200);
+  }
+  for (const Kind kind : {Kind::ca, Kind::sw, Kind::router})
+    for (const auto key : partitions.keys(kind, 0x1234, kind == Kind::ca)) require((key & default_key) != 0);
+  require(!partitions.keys(Kind::ca, 0x1234, true).empty());
+  for (const auto& group : partitions.groups) require(group.mgid[0] == 0xff);
+  return 0;
+}

@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include "cli/commands/commands.h"
+#include "cli/topo/commands.h"
+#include "fabric/runtime.h"
+#include "fabric/topo/export.h"
+
+namespace softib::cli {
+
+namespace topo = fabric::topo;
+
+void add_input(CLI::App& command, TopoInput& input) {
+  command.add_option("FILE", input.file, "Description of the fabric; - for stdin")->required()->option_text(" ");
+  command.add_option("--from", input.from, "Form of FILE, when it is not recognised: yaml, ibnetdiscover, ibsim, topo")
+      ->check(CLI::IsMember({"yaml", "ibnetdiscover", "ibsim", "topo"}))
+      ->option_text("FORM");
+}
+
+fabric::Parsed<topo::Imported> read_input(const TopoInput& input, Warnings warnings) {
+  bool is_stdin = input.file == "-";
+  auto text = fabric::read_file(is_stdin ? "/dev/stdin" : input.file);
+  std::string source = is_stdin ? "stdin" : input.file;
+  if (!text)
+    return tl::unexpected<fabric::Error>(
+        {fmt::format("{}: {}", source, std::generic_category().message(to_int(text.error())))});
+  topo::Form form = topo::detect_form(*text);
+  for (size_t i = 0; i < topo::form_names().size(); ++i)
+    if (input.from == topo::form_names()[i]) form = static_cast<topo::Form>(i);
+  auto imported = topo::import(form, *text, source);
+  if (imported && warnings == Warnings::print)
+    for (const std::string& warning : imported->warnings) complain("warning: " + warning);
+  return imported;
+}
+
+CLI::Option* add_output(CLI::App& command, std::string& output) {
+  return command.add_option("-o,--output", output, "File to write; stdout without it")->option_text("FILE");
+}
+
+int write_output(const std::string& output, std::string_view text) {
+  if (output.empty() || output == "-") {
+    bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    return written ? 0 : complain(fmt::format("cannot write to stdout: {}", std::generic_category().message(errno)));
+  }
+  auto written = fabric::write_file(output, text);
+  if (written) return 0;
+  return complain(fmt::format("cannot write {}: {}", output, std::generic_category().message(to_int(written.error()))));
+}
+
+CLI::Option* add_to(CLI::App& command, std::string& to) {
+  return command.add_option("--to", to, "Form to write: yaml (default) or ibnetdiscover, which ibsim reads too")
+      ->check(CLI::IsMember({"yaml", "ibnetdiscover", "ibsim"}))
+      ->option_text("FORM");
+}
+
+std::string in_form(const std::string& to, const fabric::Fabric& fabric) {
+  return to.empty() || to == "yaml" ? fabric::to_yaml(fabric) : topo::to_ibnetdiscover(fabric);
+}
+
+}  // namespace softib::cli

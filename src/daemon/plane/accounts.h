@@ -1,0 +1,43 @@
+// The data path's traffic on the port counters. The engine counts per QP and per address handle; along which links that
+// went is known here, since routes are found here. What was counted is added up along the old way before a new one is
+// taken, and whenever somebody wants to see counters.
+#pragma once
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include "daemon/routes.h"
+#include "ipc/segment.h"
+#include "net/network.h"
+
+namespace softib::daemon {
+
+class Accounts {
+ public:
+  Accounts(ipc::Segment& segment, net::Network& network) : segment_(segment), network_(network) {}
+
+  // From now on the owner's traffic goes along these links.
+  void take(RouteOwner owner, std::vector<net::Hop> hops, bool multicast);
+  // It goes: its last traffic is counted.
+  void forget(RouteOwner owner);
+  void settle_all();
+
+ private:
+  using Counts = std::array<u64, 4>;  // as ipc::Traffic
+  struct Account {
+    std::vector<net::Hop> there;
+    std::vector<net::Hop> back;
+    bool multicast = false;
+    Counts seen{};
+  };
+
+  [[nodiscard]] Counts read(RouteOwner owner) const;
+  void settle(RouteOwner owner, Account& account);
+
+  ipc::Segment& segment_;
+  net::Network& network_;
+  std::map<RouteOwner, Account> accounts_;
+};
+
+}  // namespace softib::daemon

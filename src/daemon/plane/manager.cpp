@@ -1,0 +1,82 @@
+#include "daemon/plane/manager.h"
+
+#include <infiniband/verbs.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace softib::daemon {
+
+namespace {
+
+using net::PortRef;
+
+// Walks what is connected. An HCA does not join the subnets of its ports; a switch joins all of its own.
+class SubnetWalk {
+ public:
+  explicit SubnetWalk(const net::Network& network) : network_(network), seen_(network.node_count()) {
+    for (u32 node = 0; node < network.node_count(); ++node) seen_[node].resize(network.port_count(node) + 1U);
+  }
+
+  [[nodiscard]] bool seen(PortRef port) const { return seen_[port.node][port.port]; }
+
+  // The first switch of the subnet, or `start` where it has none.
+  PortRef place_from(PortRef start) {
+    std::vector<PortRef> queue;
+    std::optional<u32> first_switch;
+    reach(start, queue);
+    for (size_t at = 0; at < queue.size(); ++at) {
+      const PortRef port = queue[at];
+      if (network_.kind(port.node) == net::NodeKind::sw)
+        first_switch = std::min(first_switch.value_or(port.node), port.node);
+      if (auto far = network_.other_end(port)) reach(*far, queue);
+    }
+    return first_switch ? PortRef{*first_switch, 0} : start;
+  }
+
+ private:
+  void reach(PortRef port, std::vector<PortRef>& queue) {
+    if (seen(port)) return;
+    const bool joins = network_.kind(port.node) == net::NodeKind::sw;
+    const u8 first = joins ? 1 : port.port;
+    const u8 last = joins ? network_.port_count(port.node) : port.port;
+    for (u32 number = first; number <= last; ++number) {
+      seen_[port.node][number] = true;
+      queue.push_back({port.node, static_cast<u8>(number)});
+    }
+  }
+
+  const net::Network& network_;
+  std::vector<std::vector<bool>> seen_;
+};
+
+}  // namespace
+
+std::vector<PortRef> places_for_managers(const net::Network& network) {
+  std::vector<PortRef> places;
+  SubnetWalk walk(network);
+  for (u32 node = 0; node < network.node_count(); ++node) {
+    for (u32 number = 1; number <= network.port_count(node); ++number) {
+      const PortRef port{node, static_cast<u8>(number)};
+      if (!walk.seen(port) && network.other_end(port)) places.push_back(walk.place_from(port));
+    }
+  }
+  return places;
+}
+
+Plane::Manager::Manager(net::Network& network, PortRef place)
+    : network_(network), place_(place), manager_(sm::SubnetManager::create({}, network.port(place).guid, *this)) {
+  network.set_capabilities(place, IBV_PORT_SM, true);
+}
+
+bool Plane::Manager::wants(const wire::Packet& packet) {
+  constexpr u16 sm_info = 0x20;
+  if (wire::class_of(packet.mad) == wire::MgmtClass::subn_adm) return true;
+  if (!wire::is_smp(packet.mad)) return false;
+  return wire::method_of(packet.mad) == wire::Method::trap || wire::attribute_of(packet.mad) == sm_info;
+}
+
+void Plane::Manager::log(std::string_view line) { spdlog::info("subnet manager: {}", line); }
+
+}  // namespace softib::daemon

@@ -1,0 +1,32 @@
+// A built-in subnet manager at its place in the network.
+#pragma once
+
+#include "daemon/plane/plane.h"
+
+namespace softib::daemon {
+
+// One port for each subnet: port 0 of its first switch, or, where there is none, its first port. Uncabled ports need
+// none.
+[[nodiscard]] std::vector<net::PortRef> places_for_managers(const net::Network& network);
+
+class Plane::Manager final : private sm::Mouth {
+ public:
+  Manager(net::Network& network, net::PortRef place);
+
+  [[nodiscard]] net::PortRef place() const { return place_; }
+  // Requests that go to a subnet manager: SMInfo, traps, subnet administration.
+  [[nodiscard]] static bool wants(const wire::Packet& packet);
+  void received(const wire::Packet& packet, u64 now) { manager_->received(packet, now); }
+  u64 on_time(u64 now) { return manager_->on_time(now); }
+  [[nodiscard]] bool subnet_up() const { return manager_->subnet_up(); }
+
+ private:
+  void send(const wire::Packet& packet) override { network_.send(place_, packet); }
+  void log(std::string_view line) override;
+
+  net::Network& network_;
+  net::PortRef place_;
+  std::unique_ptr<sm::SubnetManager> manager_;
+};
+
+}  // namespace softib::daemon

@@ -1,0 +1,284 @@
+#include "daemon/plane/plane.h"
+
+#include <infiniband/verbs.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "daemon/plane/manager.h"
+
+namespace softib::daemon {
+
+namespace {
+
+using net::PortRef;
+
+u64 big_endian(u64 value) { return __builtin_bswap64(value); }
+
+ipc::Gid gid_of(u64 prefix, u64 guid) {
+  ipc::Gid gid;
+  const u64 parts[2] = {big_endian(prefix), big_endian(guid)};
+  std::memcpy(gid.raw, parts, sizeof gid.raw);
+  return gid;
+}
+
+fabric::PortStatus status_of(const net::PortView& view) {
+  fabric::PortStatus status;
+  status.state = view.state;
+  status.phys_state = static_cast<fabric::PhysState>(view.physical);
+  status.lid = view.lid;
+  status.sm_lid = view.sm_lid;
+  status.lmc = view.lmc;
+  status.sm_sl = view.sm_sl;
+  status.capabilities = view.capabilities;
+  status.speed = view.speed;
+  status.width = view.width;
+  status.mtu = view.active_mtu;
+  status.pkeys.assign(view.pkeys.begin(), view.pkeys.end());
+  for (u64 guid : view.guids)
+    if (guid) status.gids.push_back({gid_of(view.gid_prefix, guid), ipc::GidType::ib});
+  return status;
+}
+
+fabric::PortStatus status_of(const ipc::Port& port) {
+  fabric::PortStatus status;
+  status.state = port.state.load(std::memory_order_relaxed);
+  status.phys_state = static_cast<fabric::PhysState>(port.phys_state);
+  status.lid = port.lid;
+  status.sm_lid = port.sm_lid;
+  status.lmc = port.lmc;
+  status.sm_sl = port.sm_sl;
+  status.capabilities = port.port_cap_flags;
+  status.speed = static_cast<fabric::Speed>(port.active_speed);
+  status.width = static_cast<fabric::Width>(port.active_width);
+  status.mtu = static_cast<fabric::Mtu>(port.active_mtu);
+  status.pkeys.assign(port.pkeys, port.pkeys + port.pkey_count);
+  for (u32 i = 0; i < port.gid_count; ++i) status.gids.push_back({port.gids[i], port.gid_types[i]});
+  return status;
+}
+
+}  // namespace
+
+Plane::Plane(const fabric::Fabric& fabric, ipc::Segment& segment, Watcher& watcher)
+    : segment_(segment),
+      layer_(*this),
+      files_(watcher),
+      network_(net::Network::create(fabric, *this)),
+      accounts_(segment, *network_) {
+  number_ports(fabric);
+  for (u32 index = 1; index < refs_.size(); ++index) write_port(index, network_->port(refs_[index]));
+  start_managers(fabric);
+}
+
+Plane::~Plane() = default;
+
+void Plane::number_ports(const fabric::Fabric& fabric) {
+  refs_.push_back({});
+  indices_.resize(network_->node_count());
+  for (u32 host = 0; host < fabric.hosts.size(); ++host) {
+    for (u32 hca = 0; hca < fabric.hosts[host].hcas.size(); ++hca) {
+      const u32 node = network_->hca_node(host, hca);
+      indices_[node].resize(network_->port_count(node) + 1U);
+      for (u8 port = 1; port <= network_->port_count(node); ++port) {
+        indices_[node][port] = static_cast<u32>(refs_.size());
+        refs_.push_back({node, port});
+      }
+    }
+  }
+  issm_files_.resize(refs_.size());
+  is_changed_.resize(refs_.size());
+}
+
+u32 Plane::index_of(PortRef ref) const {
+  const auto& ports = indices_[ref.node];
+  return ref.port < ports.size() ? ports[ref.port] : 0;
+}
+
+// -- subnet managers
+
+// One for each subnet: on its first switch, else on its first port.
+void Plane::start_managers(const fabric::Fabric& fabric) {
+  if (fabric.sm != fabric::SubnetManager::builtin) return;
+  for (PortRef place : places_for_managers(*network_)) managers_.push_back(std::make_unique<Manager>(*network_, place));
+}
+
+Plane::Manager* Plane::manager_at(PortRef ref) const {
+  for (const auto& manager : managers_)
+    if (manager->place() == ref) return manager.get();
+  return nullptr;
+}
+
+bool Plane::subnet_up() const {
+  return std::all_of(managers_.begin(), managers_.end(), [](const auto& manager) { return manager->subnet_up(); });
+}
+
+u64 Plane::on_time(u64 now) {
+  now_ = now;
+  u64 next = std::min(layer_.on_time(now), network_->on_time(now));
+  for (const auto& manager : managers_) next = std::min(next, manager->on_time(now));
+  return next;
+}
+
+// -- what the network tells
+
+void Plane::received(PortRef at, const wire::Packet& packet) {
+  Manager* manager = manager_at(at);
+  const u32 index = index_of(at);
+  // Requests for a manager are never an agent's; responses tell by their transaction id whose they are.
+  if (manager && !wire::is_response(packet.mad) && manager->wants(packet)) return manager->received(packet, now_);
+  if (index && layer_.received(index, packet, now_)) return;
+  if (manager) manager->received(packet, now_);
+}
+
+void Plane::port_changed(PortRef ref) {
+  const u32 index = index_of(ref);
+  if (!index) {
+    routes_changed_ = true;  // a link between switches
+    return;
+  }
+  if (!is_changed_[index]) {
+    is_changed_[index] = true;
+    changes_.push_back({index, status_of(segment_.ports[index]), {}});
+  }
+  write_port(index, network_->port(ref));
+  routes_changed_ = true;
+}
+
+void Plane::routes_changed(u32) { routes_changed_ = true; }
+
+void Plane::write_port(u32 index, const net::PortView& view) {
+  ipc::Port& port = segment_.ports[index];
+  const fabric::PortStatus now = status_of(view);
+  port.phys_state = static_cast<u8>(now.phys_state);
+  port.lid = now.lid;
+  port.sm_lid = now.sm_lid;
+  port.lmc = now.lmc;
+  port.sm_sl = now.sm_sl;
+  port.port_cap_flags = now.capabilities;
+  port.active_speed = static_cast<u32>(now.speed);
+  port.active_width = static_cast<u8>(now.width);
+  port.active_mtu = static_cast<u8>(now.mtu);
+  port.pkey_count = static_cast<u16>(std::min<size_t>(now.pkeys.size(), ipc::max_pkeys_per_port));
+  std::copy_n(now.pkeys.begin(), port.pkey_count, port.pkeys);
+  port.gid_count = static_cast<u16>(std::min<size_t>(now.gids.size(), ipc::max_gids_per_port));
+  for (u32 i = 0; i < port.gid_count; ++i) {
+    port.gids[i] = now.gids[i].gid;
+    port.gid_types[i] = now.gids[i].type;
+  }
+  port.state.store(now.state, std::memory_order_release);
+}
+
+std::vector<Plane::PortChange> Plane::take_changes() {
+  for (PortChange& change : changes_) {
+    change.now = status_of(segment_.ports[change.port]);
+    is_changed_[change.port] = false;
+  }
+  std::erase_if(changes_, [](const PortChange& change) { return change.before == change.now; });
+  return std::exchange(changes_, {});
+}
+
+fabric::PortStatus Plane::status(u32 port) const { return status_of(segment_.ports[port]); }
+
+bool Plane::take_routes_changed() { return std::exchange(routes_changed_, false); }
+
+u16 Plane::pkey_or_first(u32 port, u16 pkey) const { return pkey ? pkey : segment_.ports[port].pkeys[0]; }
+
+u32 Plane::find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) {
+  if (port == 0 || port >= refs_.size()) return 0;
+  net::Path path = network_->walk(refs_[port], dlid, sl, pkey_or_first(port, pkey));
+  // Whether the keys of both ends go together is looked at with each message.
+  const bool arrived = path.loss == net::Loss::none || (path.loss == net::Loss::bad_pkey && !path.leaving);
+  const u32 end = arrived ? index_of(path.end) : 0;
+  accounts_.take(owner, std::move(path.hops), false);
+  return end;
+}
+
+// Each link of the tree once.
+void Plane::find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) {
+  if (port == 0 || port >= refs_.size()) return;
+  std::map<PortRef, net::Hop> links;
+  for (const net::Path& path : network_->walk_multicast(refs_[port], mlid, sl, pkey_or_first(port, 0)))
+    for (const net::Hop& hop : path.hops) links.emplace(hop.out, hop);
+  std::vector<net::Hop> hops;
+  for (const auto& [out, hop] : links) hops.push_back(hop);
+  accounts_.take(owner, std::move(hops), true);
+}
+
+net::Network::Counters Plane::counters(u32 port) {
+  accounts_.settle_all();
+  return network_->counters(refs_[port]);
+}
+
+// -- umad files
+
+Result<Plane::Opened> Plane::open_umad(u32 port) {
+  if (port == 0 || port >= refs_.size()) return fail(ENXIO);
+  const u32 file = layer_.open(port);
+  auto socket = files_.add(file);
+  if (!socket) {
+    layer_.close(file);
+    return fail(socket.error());
+  }
+  return Opened{file, std::move(*socket)};
+}
+
+Result<Plane::Opened> Plane::open_issm(u32 port) {
+  if (port == 0 || port >= refs_.size()) return fail(ENXIO);
+  if (issm_files_[port]) return fail(EAGAIN);
+  auto opened = open_umad(port);
+  if (!opened) return opened;
+  issm_files_[port] = opened->file;
+  network_->set_capabilities(refs_[port], IBV_PORT_SM, true);
+  return opened;
+}
+
+void Plane::umad_readable(u32 file, u64 now) {
+  now_ = now;
+  const bool open = files_.read(file, [&](const ipc::UmadFrame& frame, std::span<const u8> mad) {
+    static_cast<void>(layer_.write(file, frame, mad, now));  // what is refused is lost, as the program has gone on
+  });
+  if (open) return;
+  files_.remove(file);
+  layer_.close(file);
+  for (u32 port = 1; port < issm_files_.size(); ++port) {
+    if (issm_files_[port] != file) continue;
+    issm_files_[port] = 0;
+    network_->set_capabilities(refs_[port], IBV_PORT_SM, false);
+  }
+}
+
+void Plane::send(u32 port, const wire::Packet& packet) {
+  if (wire::class_of(packet.mad) == wire::MgmtClass::performance) accounts_.settle_all();
+  network_->send(refs_[port], packet);
+}
+
+void Plane::deliver(u32 file, const ipc::UmadFrame& frame, std::span<const u8> mad) {
+  files_.deliver(file, frame, mad);
+}
+
+u16 Plane::lid(u32 port) const { return segment_.ports[port].lid; }
+
+u16 Plane::pkey(u32 port, u16 index) const {
+  const ipc::Port& record = segment_.ports[port];
+  return index < record.pkey_count ? record.pkeys[index] : 0xffff;
+}
+
+u16 Plane::pkey_index(u32 port, u16 pkey) const {
+  const ipc::Port& record = segment_.ports[port];
+  const auto* end = record.pkeys + record.pkey_count;
+  // The table's entry of the partition, full or limited.
+  const auto* found = std::find_if(record.pkeys, end, [pkey](u16 own) { return ((own ^ pkey) & 0x7fff) == 0; });
+  return found == end ? 0 : static_cast<u16>(found - record.pkeys);
+}
+
+wire::GidBytes Plane::gid(u32 port, u8 index) const {
+  wire::GidBytes bytes{};
+  const ipc::Port& record = segment_.ports[port];
+  if (index < record.gid_count) std::memcpy(bytes.data(), record.gids[index].raw, bytes.size());
+  return bytes;
+}
+
+}  // namespace softib::daemon

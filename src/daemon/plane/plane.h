@@ -1,0 +1,101 @@
+// The management plane of a running fabric: the network with its agents, the programs' umad files, and the built-in
+// subnet managers, put together. Everything happens within the calls; what it changed for others is asked for after.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "daemon/mad/files.h"
+#include "daemon/mad/layer.h"
+#include "daemon/plane/accounts.h"
+#include "daemon/routes.h"
+#include "fabric/fabric.h"
+#include "fabric/sysfs.h"
+#include "ipc/segment.h"
+#include "net/network.h"
+#include "sm/subnet_manager.h"
+
+namespace softib::daemon {
+
+class Plane final : public Ways, private net::Observer, private MadLayer::Outside {
+ public:
+  // The ports of the segment are those of the fabric, host by host, in order; their records are kept up to date.
+  Plane(const fabric::Fabric& fabric, ipc::Segment& segment, Watcher& watcher);
+  ~Plane() override;
+
+  // -- umad files. `port` is an index of the segment's.
+  struct Opened {
+    u32 file;
+    Fd socket;  // the program's end
+  };
+  Result<Opened> open_umad(u32 port);
+  // EAGAIN: somebody has it open.
+  Result<Opened> open_issm(u32 port);
+  Result<u32> add_agent(u32 file, const Registration& wanted) { return layer_.add_agent(file, wanted); }
+  Result<void> remove_agent(u32 file, u32 agent) { return layer_.remove_agent(file, agent); }
+  // The socket of a file can be read, or has been closed at its other end.
+  void umad_readable(u32 file, u64 now);
+
+  // Time-outs, sweeps, traps. Gives when to call again (CLOCK_MONOTONIC ns), ~0: not before something happens.
+  u64 on_time(u64 now);
+  bool flush() { return files_.flush(); }
+  [[nodiscard]] bool has_waiting() const { return files_.has_waiting(); }
+
+  // -- what changed since the last call
+  struct PortChange {
+    u32 port;
+    fabric::PortStatus before;
+    fabric::PortStatus now;
+  };
+  [[nodiscard]] std::vector<PortChange> take_changes();
+  [[nodiscard]] bool take_routes_changed();
+  [[nodiscard]] fabric::PortStatus status(u32 port) const;  // by index in the segment
+
+  // -- Ways, for the data path; its traffic is counted along them
+  u32 find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) override;
+  void find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) override;
+  void forget(RouteOwner owner) override { accounts_.forget(owner); }
+  // The counters of a port, with all traffic until now.
+  [[nodiscard]] net::Network::Counters counters(u32 port);
+
+  [[nodiscard]] net::Network& network() { return *network_; }
+  [[nodiscard]] bool subnet_up() const;
+
+ private:
+  class Manager;
+
+  // net::Observer
+  void received(net::PortRef at, const wire::Packet& packet) override;
+  void port_changed(net::PortRef port) override;
+  void routes_changed(u32 node) override;
+  // MadLayer::Outside
+  void send(u32 port, const wire::Packet& packet) override;
+  void deliver(u32 file, const ipc::UmadFrame& frame, std::span<const u8> mad) override;
+  [[nodiscard]] u16 lid(u32 port) const override;
+  [[nodiscard]] u16 pkey(u32 port, u16 index) const override;
+  [[nodiscard]] u16 pkey_index(u32 port, u16 pkey) const override;
+  [[nodiscard]] wire::GidBytes gid(u32 port, u8 index) const override;
+
+  void number_ports(const fabric::Fabric& fabric);
+  void start_managers(const fabric::Fabric& fabric);
+  [[nodiscard]] u32 index_of(net::PortRef ref) const;
+  [[nodiscard]] Manager* manager_at(net::PortRef ref) const;
+  void write_port(u32 index, const net::PortView& view);
+  [[nodiscard]] u16 pkey_or_first(u32 port, u16 pkey) const;
+
+  ipc::Segment& segment_;
+  MadLayer layer_;
+  UmadFiles files_;
+  std::unique_ptr<net::Network> network_;
+  Accounts accounts_;
+  std::vector<net::PortRef> refs_;         // by index in the segment
+  std::vector<std::vector<u32>> indices_;  // by node and port number; 0: not a host's
+  std::vector<std::unique_ptr<Manager>> managers_;
+  std::vector<u32> issm_files_;   // by index in the segment: the file that has issmN open, 0: none
+  std::vector<bool> is_changed_;  // by index in the segment
+  std::vector<PortChange> changes_;
+  bool routes_changed_ = false;
+  u64 now_ = 0;
+};
+
+}  // namespace softib::daemon

@@ -1,0 +1,124 @@
+// The management plane's side of Control: umad files, and what changes in the network.
+#include <infiniband/verbs.h>
+#include <spdlog/spdlog.h>
+
+#include <cstring>
+
+#include "daemon/control.h"
+
+namespace softib::daemon {
+
+namespace {
+
+Registration registration_of(const ipc::UmadRegister::Request& request) {
+  Registration wanted;
+  wanted.qpn = request.qpn;
+  wanted.mgmt_class = request.mgmt_class;
+  wanted.class_version = request.class_version;
+  wanted.rmpp_version = request.rmpp_version;
+  wanted.user_rmpp = request.user_rmpp != 0;
+  std::copy_n(request.oui, wanted.oui.size(), wanted.oui.begin());
+  for (u32 method = 0; method < most_methods; ++method)
+    wanted.methods[method] = request.methods[method / 64] >> method % 64 & 1;
+  return wanted;
+}
+
+}  // namespace
+
+// Ports are counted through the host's HCAs (fabric::port_number_on_host); 0: it has no such.
+u32 Control::umad_port(u32 host, u32 number) const {
+  const ipc::Segment& segment = file_->segment();
+  for (u32 i = 1; i <= segment.header.device_count && i < ipc::max_devices; ++i) {
+    const ipc::Device& device = segment.devices[i];
+    if (device.host != host) continue;
+    if (number < device.port_count) return device.first_port + number;
+    number -= device.port_count;
+  }
+  return 0;
+}
+
+Result<ipc::OpenUmad::Reply> Control::open_umad(Caller& caller, const ipc::OpenUmad::Request& request) {
+  const ProcessObject* process = processes_.find(caller.peer.slot);
+  const u32 port = plane_ && process ? umad_port(process->host, request.number) : 0;
+  if (!port) return fail(ENXIO);
+  auto opened = request.issm ? plane_->open_issm(port) : plane_->open_umad(port);
+  if (!opened) return fail(opened.error());
+  caller.given = std::move(opened->socket);
+  return ipc::OpenUmad::Reply{opened->file, 0};
+}
+
+Result<ipc::UmadRegister::Reply> Control::umad_register(Caller&, const ipc::UmadRegister::Request& request) {
+  if (!plane_) return fail(EINVAL);
+  auto agent = plane_->add_agent(request.file, registration_of(request));
+  if (!agent) return fail(agent.error());
+  return ipc::UmadRegister::Reply{*agent, 0};
+}
+
+Result<ipc::Empty> Control::umad_unregister(Caller&, const ipc::UmadUnregister::Request& request) {
+  if (!plane_) return fail(EINVAL);
+  if (auto removed = plane_->remove_agent(request.file, request.agent); !removed) return fail(removed.error());
+  return ipc::Empty{};
+}
+
+Result<ipc::FindRoute::Reply> Control::find_route(Caller&, const ipc::FindRoute::Request& request) {
+  settle();  // what changed is told before it is walked
+  auto port = request.kind == ipc::ObjectKind::ah ? ahs_.find_route(request.object) : qps_.find_route(request.object);
+  if (!port) return fail(port.error());
+  return ipc::FindRoute::Reply{*port, 0};
+}
+
+void Control::umad_readable(u32 file, u64 now) {
+  if (plane_) plane_->umad_readable(file, now);
+}
+
+u64 Control::advance(u64 now) {
+  if (!plane_) return ~0ULL;
+  const u64 next = plane_->on_time(now);
+  settle();
+  return next;
+}
+
+void Control::follow_trees(std::string dir) {
+  tree_dir_ = std::move(dir);
+  if (!plane_) return;
+  // The trees were written as the fabric file has the ports.
+  u32 index = 0;
+  for (const fabric::Host& host : fabric_.hosts)
+    for (const fabric::Hca& hca : host.hcas)
+      for (const fabric::Port& port : hca.ports)
+        update_tree({++index, fabric::initial_status(fabric_, port), plane_->status(index)});
+}
+
+void Control::settle() {
+  if (!plane_) return;
+  const auto changes = plane_->take_changes();
+  if (plane_->take_routes_changed()) routes_.rebuild();
+  for (const Plane::PortChange& change : changes) {
+    if (!tree_dir_.empty()) update_tree(change);
+    tell_port_change(change);
+  }
+}
+
+void Control::update_tree(const Plane::PortChange& change) const {
+  const ipc::Device& device = world_.device(world_.port(change.port).device);
+  const fabric::PortPlace place{device.host, device.index_on_host, change.port - device.first_port};
+  if (auto updated = fabric::update_port(tree_dir_, fabric_, place, change.before, change.now); !updated)
+    spdlog::warn("the sysfs tree of {} is out of date: {}", fabric_.hosts[place.host].name,
+                 std::strerror(to_int(updated.error())));
+}
+
+// As the kernel's drivers turn a change of PortInfo into events.
+void Control::tell_port_change(const Plane::PortChange& change) {
+  const fabric::PortStatus& before = change.before;
+  const fabric::PortStatus& now = change.now;
+  const bool was_active = before.state == ipc::PortState::active;
+  const bool is_active = now.state == ipc::PortState::active;
+  if (before.lid != now.lid || before.lmc != now.lmc) raise_port_event(change.port, IBV_EVENT_LID_CHANGE);
+  if (before.sm_lid != now.sm_lid || before.sm_sl != now.sm_sl) raise_port_event(change.port, IBV_EVENT_SM_CHANGE);
+  if (before.pkeys != now.pkeys) raise_port_event(change.port, IBV_EVENT_PKEY_CHANGE);
+  if (before.gids != now.gids) raise_port_event(change.port, IBV_EVENT_GID_CHANGE);
+  if (was_active && !is_active) raise_port_event(change.port, IBV_EVENT_PORT_ERR);
+  if (!was_active && is_active) raise_port_event(change.port, IBV_EVENT_PORT_ACTIVE);
+}
+
+}  // namespace softib::daemon

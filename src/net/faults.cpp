@@ -1,0 +1,121 @@
+#include "net/faults.h"
+
+#include "net/links.h"
+#include "net/pma/monitor.h"
+
+namespace softib::net {
+
+namespace {
+
+constexpr u64 second = 1'000'000'000;
+
+void plug(World& world, u32 cable, u32 end, u32 port) {
+  world.cables[cable].ends[end] = port;
+  world.ports[port].cable = cable;
+}
+
+void join(World& world, Cable& cable) {
+  world.ports[cable.ends[0]].peer = cable.ends[1];
+  world.ports[cable.ends[1]].peer = cable.ends[0];
+}
+
+u32 end_at(const Cable& cable, u32 port) { return cable.ends[0] == port ? 0 : 1; }
+
+void lose_if_up(World& world, Port& port) {
+  if (port.cable != none && port.state != ipc::PortState::down) lose(world, world.cables[port.cable]);
+}
+
+}  // namespace
+
+void set_cut(World& world, Port& port, bool cut) {
+  if (port.cable == none) return;
+  const Post::Hold hold(world.post);
+  Cable& cable = world.cables[port.cable];
+  cable.cut = cut;
+  if (cut)
+    lose_if_up(world, port);
+  else
+    train(world, cable);
+}
+
+void limit_link(World& world, Port& port, std::optional<fabric::Speed> speed, std::optional<fabric::Width> width) {
+  if (port.cable == none) return;
+  const Post::Hold hold(world.post);
+  Cable& cable = world.cables[port.cable];
+  const u16 speeds = speed ? speeds_up_to(*speed) : u16{0xffff};
+  const u8 widths = width ? widths_up_to(*width) : u8{0xff};
+  if (cable.speed_limit == speeds && cable.width_limit == widths) return;
+  cable.speed_limit = speeds;
+  cable.width_limit = widths;
+  lose_if_up(world, port);
+  train(world, cable);
+}
+
+void set_quality(World& world, Port& port, const LinkQuality& quality) {
+  if (port.cable == none) return;
+  LinkQuality& now = world.cables[port.cable].quality;
+  world.bad_cables += (quality.bit_error_rate > 0) - (now.bit_error_rate > 0);
+  now = quality;
+}
+
+void set_power(World& world, u32 number, bool on) {
+  Node& node = world.nodes[number];
+  if (node.on == on) return;
+  const Post::Hold hold(world.post);
+  node.on = on;
+  for (u32 i = 0; i <= node.ports; ++i) {
+    Port& port = world.ports[node.first + i];
+    if (!on) lose_if_up(world, port);
+  }
+  world.traps.forget(number);
+  boot(world, node);
+  if (node.sw && !on) {
+    world.ports[node.first].state = ipc::PortState::down;
+    world.ports[node.first].physical = PhysicalState::polling;
+  }
+  for (u32 i = 0; i <= node.ports; ++i) {
+    Port& port = world.ports[node.first + i];
+    if (on) reset_all(port);
+    if (on && port.cable != none) train(world, world.cables[port.cable]);
+    if (i != 0 || node.sw) world.observer.port_changed(port.ref);
+  }
+  world.observer.routes_changed(number);
+}
+
+void swap_cables(World& world, Port& a, Port& b) {
+  const u32 at_a = world.index(a.ref);
+  const u32 at_b = world.index(b.ref);
+  if (a.cable == b.cable) return;  // both ends of one cable, or no cables
+  const Post::Hold hold(world.post);
+  lose_if_up(world, a);
+  lose_if_up(world, b);
+  const u32 from_a = a.cable;
+  const u32 from_b = b.cable;
+  const u32 end_a = from_a == none ? 0 : end_at(world.cables[from_a], at_a);
+  const u32 end_b = from_b == none ? 0 : end_at(world.cables[from_b], at_b);
+  a.cable = b.cable = a.peer = b.peer = none;
+  if (from_a != none) plug(world, from_a, end_a, at_b);
+  if (from_b != none) plug(world, from_b, end_b, at_a);
+  for (const u32 cable : {from_a, from_b})
+    if (cable != none) join(world, world.cables[cable]);
+  for (const u32 cable : {from_a, from_b})
+    if (cable != none) train(world, world.cables[cable]);
+}
+
+u64 count_errors(World& world) {
+  const u64 since = world.errors_until;
+  world.errors_until = world.now;
+  if (world.bad_cables == 0) return ~u64{0};
+  for (Cable& cable : world.cables) {
+    Port& a = world.ports[cable.ends[0]];
+    if (cable.quality.bit_error_rate <= 0 || a.state == ipc::PortState::down || since == 0) continue;
+    const double bits = static_cast<double>(world.now - since) * fabric::data_mbps(a.speed, a.width) / 1000;
+    cable.error_debt += bits * cable.quality.bit_error_rate;
+    const auto errors = static_cast<u64>(cable.error_debt);
+    cable.error_debt -= static_cast<double>(errors);
+    for (const u32 end : cable.ends) world.ports[end].tally[index_of(Cause::symbol_error)] += errors;
+  }
+  return world.now + second;
+}
+
+}  // namespace softib::net

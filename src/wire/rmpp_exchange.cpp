@@ -1,0 +1,102 @@
+#include "wire/rmpp_exchange.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace softib::wire::rmpp {
+
+void Exchange::send(const Peer& peer, Message message, u64 now) {
+  senders_.insert_or_assign(peer, Sender(std::move(message), timing_));
+  const bool outermost = !std::exchange(busy_, true);
+  push(peer, now);
+  if (!outermost) return;
+  busy_ = false;
+  process(now);
+}
+
+void Exchange::received(const Peer& peer, const Mad& mad, u64 now) {
+  arrivals_.push_back({peer, mad});
+  process(now);
+}
+
+// One at a time: what arrives while a segment is being sent waits for its turn.
+void Exchange::process(u64 now) {
+  if (std::exchange(busy_, true)) return;
+  while (!arrivals_.empty()) {
+    const Arrival arrival = arrivals_.front();
+    arrivals_.pop_front();
+    take(arrival, now);
+  }
+  busy_ = false;
+}
+
+void Exchange::take(const Arrival& arrival, u64 now) {
+  const Type type = type_of(arrival.mad);
+  const auto sender = senders_.find(arrival.peer);
+  if (type == Type::ack || ((type == Type::stop || type == Type::abort) && sender != senders_.end())) {
+    if (sender == senders_.end()) return;
+    sender->second.received(arrival.mad, now);
+    return push(arrival.peer, now);
+  }
+  take_data(arrival, now);
+}
+
+void Exchange::take_data(const Arrival& arrival, u64 now) {
+  auto at = receivers_.find(arrival.peer);
+  if (at == receivers_.end()) {
+    const bool begins = type_of(arrival.mad) == Type::data && get(arrival.mad, header::segment) == 1;
+    if (!begins || receivers_.size() >= most_receivers_) return;
+    at = receivers_.emplace(arrival.peer, Receiver(arrival.peer.mgmt_class, timing_)).first;
+  }
+  const Outcome before = at->second.outcome();
+  const auto answer = at->second.received(arrival.mad, now);
+  const Outcome after = at->second.outcome();
+  std::optional<Message> message;
+  if (before == Outcome::going && after == Outcome::done) message = at->second.take();
+  if (after == Outcome::failed) receivers_.erase(at);
+  if (answer) owner_.transmit(arrival.peer, *answer);
+  if (message) owner_.arrived(arrival.peer, std::move(*message));
+}
+
+// Sends what the window allows. transmit() may come back with a new send(): the sender is looked up each time.
+void Exchange::push(const Peer& peer, u64 now) {
+  for (;;) {
+    const auto at = senders_.find(peer);
+    if (at == senders_.end()) return;
+    const auto mad = at->second.next(now);
+    if (mad) {
+      owner_.transmit(peer, *mad);
+      continue;
+    }
+    if (at->second.outcome() == Outcome::going) return;
+    const Sender ended = std::move(at->second);
+    senders_.erase(at);
+    return owner_.sent(peer, ended.outcome(), ended.status());
+  }
+}
+
+u64 Exchange::on_time(u64 now) {
+  if (busy_) return deadline();
+  std::vector<Peer> due;
+  for (const auto& [peer, sender] : senders_)
+    if (sender.deadline() <= now) due.push_back(peer);
+  busy_ = true;
+  for (const Peer& peer : due) {
+    if (const auto at = senders_.find(peer); at != senders_.end()) at->second.on_time(now);
+    push(peer, now);
+  }
+  busy_ = false;
+  std::erase_if(receivers_, [now](const auto& entry) { return entry.second.deadline() <= now; });
+  process(now);
+  return deadline();
+}
+
+u64 Exchange::deadline() const {
+  u64 first = ~u64{0};
+  for (const auto& [peer, sender] : senders_) first = std::min(first, sender.deadline());
+  for (const auto& [peer, receiver] : receivers_) first = std::min(first, receiver.deadline());
+  return first;
+}
+
+}  // namespace softib::wire::rmpp

@@ -1,0 +1,19 @@
+// Recorded inputs beside the tests.
+#pragma once
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace softib::test {
+
+inline std::string recorded(const std::string& name) {
+  std::ifstream file(std::string(SOFTIB_FABRIC_DATA) + "/" + name, std::ios::binary);
+  if (!file) throw std::runtime_error("no file " + name);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace softib::test
