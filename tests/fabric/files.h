@@ -8,8 +8,8 @@
 
 namespace softib::test {
 
-inline std::string recorded(const std::string& name) {
-  std::ifstream file(std::string(SOFTIB_FABRIC_DATA) + "/" + name, std::ios::binary);
+inline std::string recorded(const std::string& folder, const std::string& name) {
+  std::ifstream file(folder + "/" + name, std::ios::binary);
   if (!file) throw std::runtime_error("no file " + name);
   std::ostringstream text;
   text << file.rdbuf();

@@ -37,7 +37,7 @@ std::vector<std::string> cables_of(const Fabric& fabric) {
 
 class Traps : public testing::Test {
  protected:
-  const Imported imported = must_import(test::recorded("traps.ibnetdiscover"));
+  const Imported imported = must_import(test::recorded(SOFTIB_FABRIC_DATA, "traps.ibnetdiscover"));
   const Fabric& fabric = imported.fabric;
 
   const Hca& hca(std::string_view host, u32 index = 0) const {

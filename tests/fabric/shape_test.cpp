@@ -64,7 +64,7 @@ TEST(Shapes, OversubscribedTree) {
 }
 
 TEST(Shapes, AggregationNodesDoNotMakeLeaves) {
-  auto imported = import_ibnetdiscover(test::recorded("traps.ibnetdiscover"), "dump");
+  auto imported = import_ibnetdiscover(test::recorded(SOFTIB_FABRIC_DATA, "traps.ibnetdiscover"), "dump");
   Shape shape = shape_of(imported->fabric);
   EXPECT_EQ(shape.servers, 4U);
   EXPECT_EQ(shape.aggregation_nodes, 1U);

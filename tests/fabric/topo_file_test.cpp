@@ -179,8 +179,8 @@ TEST(Ibsim, GuidBasesAndWhatIsNotFollowed) {
 }
 
 TEST(Ibsim, ReadsWhatIbnetdiscoverWrites) {
-  auto net = import_ibsim(test::recorded("fat-tree.ibnetdiscover"), "net");
-  auto dump = import_ibnetdiscover(test::recorded("fat-tree.ibnetdiscover"), "dump");
+  auto net = import_ibsim(test::recorded(SOFTIB_FABRIC_DATA, "fat-tree.ibnetdiscover"), "net");
+  auto dump = import_ibnetdiscover(test::recorded(SOFTIB_FABRIC_DATA, "fat-tree.ibnetdiscover"), "dump");
   ASSERT_TRUE(net && dump);
   EXPECT_EQ(net->fabric, dump->fabric);
 }
@@ -188,7 +188,7 @@ TEST(Ibsim, ReadsWhatIbnetdiscoverWrites) {
 // -- a recorded dump: the real ibnetdiscover's, of a fabric that was generated here and loaded into ibsim
 
 TEST(Recorded, DumpOfAGeneratedFabricIsThatFabric) {
-  auto imported = import_ibnetdiscover(test::recorded("fat-tree.ibnetdiscover"), "dump");
+  auto imported = import_ibnetdiscover(test::recorded(SOFTIB_FABRIC_DATA, "fat-tree.ibnetdiscover"), "dump");
   ASSERT_TRUE(imported) << imported.error().text;
   EXPECT_THAT(imported->warnings, ElementsAre());
   Fabric fabric = *complete(*generate(FatTree{.hosts = 6, .hcas = 2, .radix = 8, .speed = Speed::edr}));
@@ -205,8 +205,8 @@ TEST(Recorded, DumpOfAGeneratedFabricIsThatFabric) {
 // -- telling forms apart
 
 TEST(Forms, AreRecognised) {
-  EXPECT_EQ(detect_form(test::recorded("traps.ibnetdiscover")), Form::ibnetdiscover);
-  EXPECT_EQ(detect_form(test::recorded("fat-tree.ibnetdiscover")), Form::ibnetdiscover);
+  EXPECT_EQ(detect_form(test::recorded(SOFTIB_FABRIC_DATA, "traps.ibnetdiscover")), Form::ibnetdiscover);
+  EXPECT_EQ(detect_form(test::recorded(SOFTIB_FABRIC_DATA, "fat-tree.ibnetdiscover")), Form::ibnetdiscover);
   EXPECT_EQ(detect_form("Switch\t8 \"Switch1\"\n[1]\t\"Hca1\"[1]\n"), Form::ibsim);
   EXPECT_EQ(detect_form("\nHca 1 \"S-10\"\n"), Form::ibsim);
   EXPECT_EQ(detect_form("MTS3600 sw\n  P1 -4x-10G-> MT23108 H-1 P1\n"), Form::topo);

@@ -176,8 +176,11 @@ u16 NetImport::lid_of(std::optional<u16> lid, int line, std::string_view owner) 
   return 0;
 }
 
-// A port without a link has no GUID in a dump: it gets what cards often have, unless that is somebody else's.
-u64 NetImport::free_guid(u64 wanted) { return wanted != 0 && guids_.insert(wanted).second ? wanted : 0; }
+// A port without a link has no GUID in a dump: it gets what cards often have, or the next that is nobody else's.
+u64 NetImport::free_guid(u64 wanted) {
+  while (wanted == 0 || !guids_.insert(wanted).second) ++wanted;
+  return wanted;
+}
 
 Port NetImport::make_port(const Record& record, const RecordPort* line, u32 number) {
   Port port{.number = static_cast<u8>(number)};
