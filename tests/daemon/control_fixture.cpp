@@ -16,6 +16,7 @@ ControlTest::ControlTest(ipc::LinkLayer layer) : layer_(layer) {
   spdlog::set_level(spdlog::level::off);
   ::signal(SIGPIPE, SIG_IGN);  // as softibd does
   control_ = std::move(*Control::create(fabric::default_fabric("test", layer), watcher_));
+  control_->advance(1);  // the subnet comes up
 }
 
 ControlTest::~ControlTest() = default;

@@ -17,7 +17,7 @@ class ControlHostile : public ControlTest {
     return bytes;
   }
 
-  static constexpr u32 last_op = static_cast<u32>(ipc::Op::list_handles);
+  static constexpr u32 last_op = static_cast<u32>(ipc::Op::umad_unregister);
 };
 
 TEST_F(ControlHostile, SizesAreExact) {
@@ -77,7 +77,11 @@ TEST_F(ControlHostile, RandomRequests) {
                              sizeof(ipc::MemoryFd::Request),
                              sizeof(ipc::RaiseEvent::Request),
                              sizeof(ipc::Status::Request),
-                             sizeof(ipc::ListHandles::Request)};
+                             sizeof(ipc::ListHandles::Request),
+                             sizeof(ipc::FindRoute::Request),
+                             sizeof(ipc::OpenUmad::Request),
+                             sizeof(ipc::UmadRegister::Request),
+                             sizeof(ipc::UmadUnregister::Request)};
   static_assert(sizes.size() == last_op);
   int carried_out = 0;
   for (int round = 0; round < 20; ++round) {

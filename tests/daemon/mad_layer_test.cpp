@@ -23,7 +23,9 @@ class MadLayerTest : public ::testing::Test, public MadLayer::Outside {
   void send(u32 from, const wire::Packet& packet) override {
     EXPECT_EQ(from, port);
     sent.push_back(packet);
-    if (answer_at_once) EXPECT_TRUE(layer.received(port, response_to(packet), 0));
+    if (answer_at_once) {
+      EXPECT_TRUE(layer.received(port, response_to(packet), 0));
+    }
   }
   void deliver(u32 file, const ipc::UmadFrame& frame, std::span<const u8> mad) override {
     delivered.push_back({file, frame, {mad.begin(), mad.end()}});

@@ -79,11 +79,25 @@ TEST_F(Sysfs, PortOfTheDefaultFabric) {
       port, {{"counters/port_xmit_data", "0\n"}, {"counters/symbol_error", "0\n"}, {"hw_counters/lifespan", "10\n"}});
 }
 
+TEST_F(Sysfs, MadDevices) {
+  write(*parse("{hosts: [{hcas: [{ports: 2}, mlx5_1]}]}", "f"));
+  EXPECT_THAT(list("host0/sys/class/infiniband_mad"),
+              UnorderedElementsAre("abi_version", "umad0", "umad1", "umad2", "issm0", "issm1", "issm2"));
+  expect_files("host0/sys/class/infiniband_mad/umad1/", {{"dev", "231:1\n"}, {"ibdev", "mlx5_0\n"}, {"port", "2\n"}});
+  expect_files("host0/sys/class/infiniband_mad/issm2/", {{"dev", "231:66\n"}, {"ibdev", "mlx5_1\n"}, {"port", "1\n"}});
+}
+
+TEST_F(Sysfs, NoMadDevicesOnEthernet) {
+  write(*parse("{hosts: 1, link_layer: ethernet}", "f"));
+  EXPECT_THAT(list("host0/dev/infiniband"), UnorderedElementsAre("uverbs0"));
+}
+
 TEST_F(Sysfs, VerbsDevices) {
   write(*parse("{hosts: 1, hcas: 2}", "f"));
   EXPECT_THAT(list("host0/sys/class/infiniband"), UnorderedElementsAre("mlx5_0", "mlx5_1"));
   EXPECT_THAT(list("host0/sys/class/infiniband_verbs"), UnorderedElementsAre("abi_version", "uverbs0", "uverbs1"));
-  EXPECT_THAT(list("host0/dev/infiniband"), UnorderedElementsAre("uverbs0", "uverbs1"));
+  EXPECT_THAT(list("host0/dev/infiniband"),
+              UnorderedElementsAre("uverbs0", "uverbs1", "umad0", "umad1", "issm0", "issm1"));
   EXPECT_EQ(read("host0/sys/class/infiniband_verbs/abi_version"), "6\n");
   EXPECT_EQ(read("host0/sys/class/infiniband_mad/abi_version"), "5\n");
   std::string node = "host0/sys/class/infiniband_verbs/uverbs1/";
