@@ -104,7 +104,10 @@ void command_physical(World& world, Port& port, PhysicalState state) {
   const Post::Hold hold(world.post);
   const bool was_up = port.physical == PhysicalState::up;
   port.physical = state;
-  if (was_up && port.cable != none) lose(world, world.cables[port.cable], world.index(port.ref));
+  if (was_up && port.cable != none) {
+    lose(world, world.cables[port.cable], world.index(port.ref));
+    tell(world, port);  // it is the link's logic that took the port down, not its manager
+  }
   if (!was_up) world.observer.port_changed(port.ref);
   if (port.cable != none) train(world, world.cables[port.cable]);
 }

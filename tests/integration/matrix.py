@@ -70,8 +70,6 @@ def pair(fabric, server, client, port, seconds):
 def run_perftest(fabric, case):
     if case.expect.get("huge") and not os.environ.get("SOFTIB_MATRIX_HUGE"):
         raise Skip("1 GiB messages only with SOFTIB_MATRIX_HUGE=1")
-    if "-g" in case.options and fabric.link_layer == "infiniband":
-        raise Skip("perftest joins the group at the subnet manager, which needs management datagrams")
     port = free_port()
     command = [case.program, "-d", "mlx5_0", "-F", "-p", str(port), *case.options]
     if "refusal" in case.expect:

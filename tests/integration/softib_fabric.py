@@ -111,6 +111,7 @@ class Fabric:
     def __init__(self, softib=None, link_layer="infiniband", name=None):
         self.softib = softib or default_softib()
         self.link_layer = link_layer
+        self.description = None  # a fabric file, else the default fabric
         self.name = name
         self.folder = tempfile.mkdtemp(prefix="softib-test-")
         self.environment = dict(os.environ, SOFTIB_RUNTIME_DIR=self.folder + "/run", LC_ALL="C")
@@ -140,7 +141,7 @@ class Fabric:
         if not os.access(self.softib, os.X_OK):
             raise FabricError(f"{self.softib} is not there: build first (cmake --build --preset release)")
         layer = [] if self.link_layer == "infiniband" else ["--link-layer", self.link_layer]
-        done = self.call("up", *layer)
+        done = self.call("up", *layer, *([self.description] if self.description else []))
         if done.returncode != 0:
             raise FabricError(f"softib up failed ({done.returncode}): {done.stdout}{done.stderr}{self.daemon_log()}")
 

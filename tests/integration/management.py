@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""The stock tools of infiniband-diags, and opensm, on private fabrics; what they say is compared with the fabric file.
+
+    management.py [--softib PATH] [--filter REGEX]
+
+Prints PASS, FAIL or SKIP for each case, and a total line.
+"""
+
+import argparse
+import pathlib
+import re
+import shutil
+import sys
+import time
+
+from softib_fabric import Fabric, FabricError, default_softib, end_in_order, free_port, wait_listening
+
+TREE = """
+fabric: default
+hosts: [alpha, beta, gamma]
+switches: [{name: leaf0, ports: 8}, {name: leaf1, ports: 8}, {name: spine, ports: 8}]
+cables:
+  - [alpha/mlx5_0, leaf0/1]
+  - [beta/mlx5_0, leaf0/2]
+  - [gamma/mlx5_0, leaf1/1]
+  - [leaf0/7, spine/1]
+  - [leaf1/7, spine/2]
+"""
+
+
+class Mismatch(Exception):
+    """The tool did not say what it should."""
+
+
+class Skip(Exception):
+    """This machine lacks what the case needs."""
+
+
+def check(condition, what):
+    if not condition:
+        raise Mismatch(what)
+
+
+def run(fabric, host, *argv, status=0):
+    if not shutil.which(argv[0]):
+        raise Skip(f"{argv[0]} is not installed")
+    got, output = fabric.run(host, list(argv))
+    check(got == status, f"{' '.join(argv)}: status {got}\n{output}")
+    return output
+
+
+def node_lids(fabric):
+    """LID by node description, as subnet administration has it."""
+    records = run(fabric, "alpha", "saquery")
+    found = {}
+    for record in records.split("NodeRecord dump:")[1:]:
+        lid = int(re.search(r"lid\.+(\d+)", record).group(1))
+        found[re.search(r"NodeDescription\.+(.+)", record).group(1).strip()] = lid
+    return found
+
+
+# -- cases -------------------------------------------------------------------------------------------------------------
+
+
+def ports_are_active(fabric):
+    for host in ("alpha", "beta", "gamma"):
+        text = run(fabric, host, "ibstat")
+        check("State: Active" in text and "Physical state: LinkUp" in text and "Rate: 200" in text, text)
+        check("4: ACTIVE" in run(fabric, host, "ibstatus"), "ibstatus")
+
+
+def discovery_finds_every_cable(fabric):
+    text = run(fabric, "beta", "ibnetdiscover")
+    check(len(re.findall(r"^Switch\t8 ", text, re.M)) == 3 and len(re.findall(r"^Ca\t1 ", text, re.M)) == 3, text)
+    for near, far in (('"H-', '"alpha mlx5_0"'), ('"H-', '"beta mlx5_0"'), ('"H-', '"gamma mlx5_0"')):
+        check(re.search(rf"^\[\d\]\t{near}.*# {far} lid \d+ 4xHDR", text, re.M), f"{far}:\n{text}")
+    check(len(re.findall(r'^\[\d\]\t"S-.*# "(?:leaf0|leaf1|spine)" lid \d+ 4xHDR', text, re.M)) == 4, text)
+    check(run(fabric, "beta", "ibhosts").count("Ca\t") == 3, "ibhosts")
+    check(run(fabric, "beta", "ibswitches").count("Switch\t") == 3, "ibswitches")
+    links = run(fabric, "beta", "iblinkinfo", "-l")
+    check(links.count("Active/  LinkUp") == 10, links)
+
+
+def subnet_management_answers(fabric):
+    known = node_lids(fabric)
+    for name, lid in known.items():
+        check(name in run(fabric, "alpha", "smpquery", "nodedesc", str(lid)), name)
+        check("Guid:" in run(fabric, "alpha", "smpquery", "nodeinfo", str(lid)), name)
+    leaf = str(known["leaf0"])
+    check(re.search(r"LinkState:\.+Active", run(fabric, "alpha", "smpquery", "portinfo", leaf, "1")), "portinfo")
+    check("LinearFdbTop" in run(fabric, "alpha", "smpquery", "switchinfo", leaf), "switchinfo")
+    check("0xffff" in run(fabric, "alpha", "smpquery", "pkeys", str(known["alpha mlx5_0"])), "pkeys")
+    for table in ("sl2vl", "vlarb", "guidinfo"):
+        run(fabric, "alpha", "smpquery", table, str(known["alpha mlx5_0"]))
+    run(fabric, "alpha", "smpquery", "mepi", leaf, "1")
+    check("SMINFO_MASTER" in run(fabric, "gamma", "sminfo"), "sminfo")
+
+
+def routes_lead_through_the_spine(fabric):
+    known = node_lids(fabric)
+    text = run(fabric, "alpha", "ibtracert", str(known["alpha mlx5_0"]), str(known["gamma mlx5_0"]))
+    way = re.findall(r'^(?:From|\[\d+\] ->).*lid \d+-\d+ "(.*?)"', text, re.M)
+    check(way == ["alpha mlx5_0", "leaf0", "spine", "leaf1", "gamma mlx5_0"], text)
+    table = run(fabric, "alpha", "ibroute", str(known["spine"]))
+    check(re.search(rf"0x{known['gamma mlx5_0']:04x} 002 : .*gamma", table), table)
+    check("leaf0" in run(fabric, "alpha", "dump_lfts") and "leaf1" in run(fabric, "alpha", "dump_mfts"), "dump_lfts")
+
+
+def administration_answers(fabric):
+    paths = run(fabric, "alpha", "saquery", "-p")
+    check(paths.count("PathRecord dump:") == 36, f"{paths.count('PathRecord dump:')} paths of 6 x 6")
+    for records in ("PortInfoRecord", "SwitchInfoRecord", "LinkRecord", "SMInfoRecord", "LFTRecord", "PKeyTableRecord",
+                    "VLArbitrationTableRecord", "SL2VLTableRecord", "GUIDInfoRecord", "ServiceRecord",
+                    "InformInfoRecord", "MCMemberRecord", "ClassPortInfo"):
+        run(fabric, "alpha", "saquery", records)
+    check("ff12:401b:ffff::ffff:ffff" in run(fabric, "alpha", "saquery", "-g"), "broadcast group")
+
+
+def ping_goes_and_comes(fabric):
+    known = node_lids(fabric)
+    server = fabric.start("gamma", ["ibping", "-S"])
+    try:
+        time.sleep(0.3)
+        text = run(fabric, "alpha", "ibping", "-c", "5", str(known["gamma mlx5_0"]))
+        check(text.count("Pong from") == 5, text)
+    finally:
+        server.stop()
+
+
+def data_counters(fabric, lid, port):
+    text = run(fabric, "beta", "perfquery", "-x", str(lid), str(port))
+    return {name: int(re.search(rf"{name}:\.+(\d+)", text).group(1))
+            for name in ("PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts")}
+
+
+def counters_are_exact(fabric):
+    """Of 1000 writes of 4096 bytes; the tool's own MADs pass other ports than those that are looked at."""
+    known = node_lids(fabric)
+    places = [(known["leaf1"], 1), (known["spine"], 2)]
+    before = [data_counters(fabric, *place) for place in places]
+    idle = [data_counters(fabric, *place) for place in places]
+    port = free_port()
+    command = ["ib_write_bw", "-d", "mlx5_0", "-F", "-p", str(port), "-s", "4096", "-n", "1000"]
+    server = fabric.start("gamma", command)
+    try:
+        check(wait_listening(server, port), "the server didn't listen")
+        run(fabric, "alpha", *command, "127.0.0.1")
+    finally:
+        server.stop()
+    after = [data_counters(fabric, *place) for place in places]
+    words = 1000 * (4096 + 24 + 16) // 4  # payload; LRH, BTH, ICRC; RETH
+    # gamma's leaf port sends the writes on and hears the acknowledgements; MADs never pass there.
+    leaf = {key: after[0][key] - before[0][key] for key in before[0]}
+    check(idle[0] == before[0], f"traffic without a program: {before[0]} {idle[0]}")
+    check(leaf["PortXmitPkts"] == 1000 and leaf["PortXmitData"] == words, f"{leaf}, expected 1000 and {words}")
+    check(leaf["PortRcvPkts"] == 1000 and leaf["PortRcvData"] == 1000 * 7, f"acknowledgements: {leaf}")
+    spine = {key: after[1][key] - before[1][key] for key in before[1]}
+    check(spine["PortXmitPkts"] >= 1000 and spine["PortXmitData"] >= words, f"spine: {spine}")
+
+
+def a_disabled_port_goes_down_and_comes_back(fabric):
+    known = node_lids(fabric)
+    leaf = str(known["leaf0"])
+    run(fabric, "alpha", "ibportstate", leaf, "2", "disable")
+    wait_for(lambda: "State: Down" in fabric.run("beta", ["ibstat"])[1], "beta's port is still up")
+    wait_for(lambda: node_lids(fabric).keys() == known.keys() - {"beta mlx5_0"}, "the manager still has beta")
+    run(fabric, "alpha", "ibportstate", leaf, "2", "enable")
+    wait_for(lambda: "State: Active" in fabric.run("beta", ["ibstat"])[1], "beta's port stays down")
+    check(node_lids(fabric) == known, "LIDs have changed")
+
+
+def wait_for(condition, what, seconds=15):
+    end = time.monotonic() + seconds
+    while not condition():
+        check(time.monotonic() < end, what)
+        time.sleep(0.1)
+
+
+def opensm_brings_it_up(softib):
+    if not shutil.which("opensm"):
+        raise Skip("opensm is not installed")
+    with described(softib, TREE + "sm: none\n") as fabric:
+        check("State: Initializing" in run(fabric, "alpha", "ibstat"), "a port is up without a subnet manager")
+        log = pathlib.Path(fabric.folder) / "opensm.log"
+        run(fabric, "alpha", "opensm", "-o", "-f", str(log))
+        check("SUBNET UP" in log.read_text(errors="replace"), log.read_text(errors="replace")[-2000:])
+        for host in ("alpha", "beta", "gamma"):
+            check("State: Active" in run(fabric, host, "ibstat"), host)
+
+
+def described(softib, text):
+    fabric = Fabric(softib)
+    path = pathlib.Path(fabric.folder) / "fabric.yaml"
+    path.write_text(text)
+    fabric.description = str(path)
+    return fabric
+
+
+SHARED = (ports_are_active, discovery_finds_every_cable, subnet_management_answers, routes_lead_through_the_spine,
+          administration_answers, ping_goes_and_comes, counters_are_exact, a_disabled_port_goes_down_and_comes_back)
+OWN = (opensm_brings_it_up,)
+
+
+def report(case, argument, totals):
+    try:
+        case(argument)
+        result, why = "PASS", ""
+    except Skip as reason:
+        result, why = "SKIP", f" ({reason})"
+    except (Mismatch, FabricError, AttributeError, KeyError) as fault:
+        result, why = "FAIL", f"\n    {fault}"
+    totals[result] += 1
+    print(f"{result}  {case.__name__.replace('_', ' ')}{why}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--softib", default=default_softib())
+    parser.add_argument("--filter", default="", help="regular expression over case names")
+    arguments = parser.parse_args()
+    end_in_order()
+    totals = {"PASS": 0, "FAIL": 0, "SKIP": 0}
+    chosen = [case for case in SHARED if re.search(arguments.filter, case.__name__)]
+    if chosen:
+        with described(arguments.softib, TREE) as fabric:
+            for case in chosen:
+                report(case, fabric, totals)
+    for case in OWN:
+        if re.search(arguments.filter, case.__name__):
+            report(case, arguments.softib, totals)
+    print(f"{totals['PASS']} passed, {totals['FAIL']} failed, {totals['SKIP']} skipped")
+    return 1 if totals["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
