@@ -1,9 +1,12 @@
 #include "daemon/plane/manager.h"
 
+#include <fmt/format.h>
 #include <infiniband/verbs.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <optional>
 
 namespace softib::daemon {
@@ -65,8 +68,44 @@ std::vector<PortRef> places_for_managers(const net::Network& network) {
   return places;
 }
 
-Plane::Manager::Manager(net::Network& network, PortRef place)
-    : network_(network), place_(place), manager_(sm::SubnetManager::create({}, network.port(place).guid, *this)) {
+namespace {
+
+constexpr u16 full_member = 0x8000, standard_key = 0x7fff;
+using Members = std::map<u64, u32>;  // by port GUID: 1 limited, 2 full, 3 both
+
+std::string line_of(u16 key, const Members& members) {
+  constexpr std::array names{"", "limited", "full", "both"};
+  std::string text = key == standard_key ? std::string("Default=0x7fff,ipoib : ALL_SWITCHES=full")
+                                         : fmt::format("p{0:x}=0x{0:04x} : ", key);
+  const char* between = key == standard_key ? ", " : "";
+  for (const auto& [guid, membership] : members) {
+    text += fmt::format("{}0x{:x}={}", between, guid, names[membership]);
+    between = ", ";
+  }
+  return text + ";\n";
+}
+
+}  // namespace
+
+std::string partitions_of(const fabric::Fabric& fabric) {
+  std::map<u16, Members> partitions;  // by key without the membership bit
+  bool is_default = true;
+  for (const fabric::Host& host : fabric.hosts)
+    for (const fabric::Hca& hca : host.hcas)
+      for (const fabric::Port& port : hca.ports) {
+        is_default = is_default && port.pkeys == std::vector<u16>{standard_key | full_member};
+        for (u16 key : port.pkeys) partitions[key & standard_key][port.guid] |= key & full_member ? 2 : 1;
+      }
+  std::string text;
+  for (const auto& [key, members] : partitions) text += line_of(key, members);
+  return is_default ? "" : text;
+}
+
+Plane::Manager::Manager(net::Network& network, PortRef place, const std::string& partitions)
+    : network_(network), place_(place) {
+  sm::Options options;
+  options.partitions = partitions;
+  manager_ = sm::SubnetManager::create(options, network.port(place).guid, *this);
   network.set_capabilities(place, IBV_PORT_SM, true);
 }
 

@@ -9,9 +9,12 @@ namespace softib::daemon {
 // none.
 [[nodiscard]] std::vector<net::PortRef> places_for_managers(const net::Network& network);
 
+// The P_Keys of a fabric file as a partitions.conf: empty when every port is in the default partition and no other.
+[[nodiscard]] std::string partitions_of(const fabric::Fabric& fabric);
+
 class Plane::Manager final : private sm::Mouth {
  public:
-  Manager(net::Network& network, net::PortRef place);
+  Manager(net::Network& network, net::PortRef place, const std::string& partitions);
 
   [[nodiscard]] net::PortRef place() const { return place_; }
   // Requests that go to a subnet manager: SMInfo, traps, subnet administration.

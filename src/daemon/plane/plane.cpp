@@ -102,7 +102,9 @@ u32 Plane::index_of(PortRef ref) const {
 // One for each subnet: on its first switch, else on its first port.
 void Plane::start_managers(const fabric::Fabric& fabric) {
   if (fabric.sm != fabric::SubnetManager::builtin) return;
-  for (PortRef place : places_for_managers(*network_)) managers_.push_back(std::make_unique<Manager>(*network_, place));
+  const std::string partitions = partitions_of(fabric);
+  for (PortRef place : places_for_managers(*network_))
+    managers_.push_back(std::make_unique<Manager>(*network_, place, partitions));
 }
 
 Plane::Manager* Plane::manager_at(PortRef ref) const {
