@@ -103,6 +103,7 @@ void Manager::lost_leader() {
 std::array<u8, 64> Manager::own_info() const {
   std::array<u8, 64> data{};
   wire::set(data, sm_info::guid, self_.guid);
+  wire::set(data, sm_info::sm_key, sm_key);
   wire::set(data, sm_info::activity, activity_);
   wire::set(data, sm_info::priority, self_.priority);
   wire::set(data, sm_info::state, static_cast<u8>(self_.state));

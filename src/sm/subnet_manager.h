@@ -29,6 +29,10 @@ inline constexpr u32 transaction_tag = 0x0053'4d00;
 // To be routed to the manager at its port: SMPs that are no response, or carry the tag; GMPs of class SubnAdm likewise.
 // The port shall have IsSM in its CapabilityMask; the manager can't set that by MADs.
 
+// SM_Key: shown to other managers, which trust only one with their own; makes SA requests trusted. opensm's default, so
+// that the two accept each other.
+inline constexpr u64 sm_key = 1;
+
 // What the manager sends by.
 class Mouth {
  public:

@@ -20,7 +20,6 @@ using wire::Method;
 
 namespace {
 
-constexpr u64 own_key = 1;  // SM_Key of trusted requests
 constexpr u32 general_qkey = 0x8001'0000;
 constexpr u8 class_version = 2;
 constexpr std::size_t most_answer = 1U << 30;
@@ -107,8 +106,8 @@ void Administrator::take(const wire::Packet& packet, std::vector<u8> data) {
   query.method = wire::method_of(packet.mad);
   query.type = static_cast<RecordType>(wire::attribute_of(packet.mad));
   const u64 key = wire::get(packet.mad, wire::sa::sm_key);
-  if (key != 0 && key != own_key) return;  // a wrong key gets no answer
-  query.trusted = key == own_key;
+  if (key != 0 && key != sm_key) return;  // a wrong key gets no answer
+  query.trusted = key == sm_key;
   query.from = view_.subnet.end_of_lid(packet.slid).value_or(End{});
   if (wire::get(packet.mad, wire::header::class_version) != class_version)
     return refuse(query, status_code(wire::MadStatus::bad_version));
