@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -148,13 +149,20 @@ fabric::Parsed<void> stop_daemon(const std::string& dir) {
   std::optional<pid_t> pid = daemon_pid(dir);
   if (!pid)
     return refuse(fmt::format("cannot tell which process the daemon of {} is; is it in another container?", dir));
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
   if (::kill(*pid, SIGTERM) < 0 && errno != ESRCH)
     return refuse(fmt::format("cannot end the daemon (process {}): {}", *pid, words(errno)));
   ::kill(*pid, SIGCONT);  // a stopped process sees no SIGTERM
-  if (gone_within(dir, stop_limit)) return {};
-  ::kill(*pid, SIGKILL);
-  if (gone_within(dir, kill_limit)) return {};
-  return refuse(fmt::format("the daemon (process {}) does not end", *pid));
+  bool gone = gone_within(dir, stop_limit);
+  if (!gone) {
+    ::kill(*pid, SIGKILL);
+    gone = gone_within(dir, kill_limit);
+  }
+  if (!gone) return refuse(fmt::format("the daemon (process {}) does not end", *pid));
+  // It lets go of its folder a moment before it has ended.
+  pollfd end{process.get(), POLLIN, 0};
+  if (process) ::poll(&end, 1, std::chrono::milliseconds(kill_limit).count());
+  return {};
 }
 
 }  // namespace softib::cli
