@@ -2,17 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <bitset>
 #include <cstring>
 #include <new>
 
-#include "ipc/passed_fds.h"
 #include "ipc/protocol.h"
 #include "ipc/umad.h"
 
@@ -23,7 +20,6 @@ namespace {
 constexpr size_t old_header = sizeof(ib_user_mad_hdr_old);
 constexpr size_t new_header = sizeof(ib_user_mad_hdr);
 constexpr size_t segment_size = 256;  // of a message in several
-constexpr size_t shortest_mad = 36;
 
 ipc::UmadFrame frame_of(const ib_user_mad_hdr& header, u32 length) {
   ipc::UmadFrame frame{};
@@ -69,51 +65,8 @@ ib_user_mad_hdr header_of(const ipc::UmadFrame& frame, size_t header_size) {
   return header;
 }
 
-// A MAD that is too long for a message goes beside it.
-Fd in_memory(const u8* mad, size_t size) {
-  Fd file(::memfd_create("softib-mad", MFD_CLOEXEC));
-  for (size_t done = 0; file && done < size;) {
-    ssize_t written = ::write(file.get(), mad + done, size - done);
-    if (written <= 0) return {};
-    done += static_cast<size_t>(written);
-  }
-  return file;
-}
-
-int send_frame(int socket, const ipc::UmadFrame& frame, const u8* mad) {
-  iovec parts[2] = {{const_cast<ipc::UmadFrame*>(&frame), sizeof frame}, {const_cast<u8*>(mad), frame.length}};
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = frame.length > ipc::inline_mad ? 1 : 2;
-  ipc::FdRoom<1> control{};
-  Fd beside;
-  if (frame.length > ipc::inline_mad) {
-    beside = in_memory(mad, frame.length);
-    if (!beside) return -ENOMEM;
-    ipc::attach_fd(message, control, beside.get());
-  }
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? (errno == EPIPE ? -EIO : -errno) : 0;
-}
-
-struct Received {
-  ssize_t size;  // as recvmsg; 0: softibd has gone
-  Fd beside;
-};
-
-Received receive_frame(int socket, ipc::UmadFrame& frame, u8* mad, size_t room, int flags) {
-  iovec parts[2] = {{&frame, sizeof frame}, {mad, room}};
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = 2;
-  ipc::FdRoom<1> control;
-  control.lend_to(message);
-  Received received{::recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC), {}};
-  if (received.size > 0) ipc::for_each_passed_fd(message, [&received](int fd) { received.beside = Fd(fd); });
-  return received;
-}
-
 // The part of the MAD that fits, from the message or from beside it.
-bool fetch(const Received& received, const ipc::UmadFrame& frame, u8* mad, size_t room) {
+bool fetch(const ipc::ReceivedFrame& received, const ipc::UmadFrame& frame, u8* mad, size_t room) {
   if (frame.length <= ipc::inline_mad) return received.size >= static_cast<ssize_t>(sizeof frame);
   const size_t wanted = std::min<size_t>(frame.length, room);
   return received.beside && ::pread(received.beside.get(), mad, wanted, 0) == static_cast<ssize_t>(wanted);
@@ -216,13 +169,14 @@ int UmadFile::enable_pkey() {
 
 ssize_t UmadFile::write(int fd, const void* buffer, size_t size) {
   const size_t head = header_size();
-  if (is_issm() || size < head + shortest_mad || size - head > ipc::largest_mad) return -EINVAL;
+  if (is_issm() || size < head + ipc::shortest_mad || size - head > ipc::largest_mad) return -EINVAL;
   ib_user_mad_hdr header{};
   std::memcpy(&header, buffer, head);
   const ipc::UmadFrame frame = frame_of(header, static_cast<u32>(size - head));
   if (frame.agent >= 32 || !(agents_.load(std::memory_order_relaxed) & 1U << frame.agent)) return -EINVAL;
-  const int sent = send_frame(fd, frame, static_cast<const u8*>(buffer) + head);
-  return sent < 0 ? sent : static_cast<ssize_t>(size);
+  const auto sent = ipc::send_frame(fd, frame, {static_cast<const u8*>(buffer) + head, size - head}, 0);
+  if (!sent) return to_int(sent.error()) == EPIPE ? -EIO : -to_int(sent.error());
+  return static_cast<ssize_t>(size);
 }
 
 ssize_t UmadFile::read(int fd, void* buffer, size_t size) {
@@ -232,7 +186,7 @@ ssize_t UmadFile::read(int fd, void* buffer, size_t size) {
   const size_t room = size - head;
   ipc::UmadFrame frame{};
   // Looked at first: what the program has no room for stays to be read again.
-  Received seen = receive_frame(fd, frame, mad, room, MSG_PEEK);
+  const ipc::ReceivedFrame seen = ipc::receive_frame(fd, frame, {mad, room}, MSG_PEEK);
   if (seen.size <= 0) return seen.size == 0 ? -EIO : -errno;
   const size_t first = std::min<size_t>(frame.length, segment_size);
   if (room < first) return -EINVAL;
@@ -240,8 +194,7 @@ ssize_t UmadFile::read(int fd, void* buffer, size_t size) {
   const ib_user_mad_hdr header = header_of(frame, head);
   std::memcpy(buffer, &header, head);
   if (room < frame.length) return -ENOSPC;
-  u8 nothing;
-  if (receive_frame(fd, frame, &nothing, 0, MSG_DONTWAIT).size < 0) return -errno;
+  if (ipc::receive_frame(fd, frame, {}, MSG_DONTWAIT).size < 0) return -errno;
   return static_cast<ssize_t>(head + frame.length);
 }
 

@@ -1,13 +1,7 @@
 #include "daemon/mad/files.h"
 
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
-
-#include "ipc/passed_fds.h"
-#include "ipc/protocol.h"
 
 namespace softib::daemon {
 
@@ -15,33 +9,6 @@ namespace {
 
 constexpr int reads_in_a_row = 64;
 constexpr int wanted_buffer = 4 << 20;
-
-Fd in_memory(std::span<const u8> mad) {
-  Fd file(::memfd_create("softib-mad", MFD_CLOEXEC));
-  for (size_t done = 0; file && done < mad.size();) {
-    ssize_t written = ::write(file.get(), mad.data() + done, mad.size() - done);
-    if (written <= 0) return {};
-    done += static_cast<size_t>(written);
-  }
-  return file;
-}
-
-struct Incoming {
-  ssize_t size;  // as recvmsg
-  Fd beside;
-};
-
-Incoming receive(int socket, ipc::UmadFrame& frame, std::span<u8> room) {
-  iovec parts[2] = {{&frame, sizeof frame}, {room.data(), room.size()}};
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = 2;
-  ipc::FdRoom<ipc::max_fds> control;
-  control.lend_to(message);
-  Incoming incoming{::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC), {}};
-  if (incoming.size > 0) ipc::for_each_passed_fd(message, [&incoming](int fd) { incoming.beside = Fd(fd); });
-  return incoming;
-}
 
 }  // namespace
 
@@ -70,7 +37,7 @@ bool UmadFiles::read(u32 file, const Take& take) {
   if (found == files_.end()) return true;
   for (int i = 0; i < reads_in_a_row; ++i) {
     ipc::UmadFrame frame{};
-    Incoming incoming = receive(found->second.socket.get(), frame, buffer_);
+    ipc::ReceivedFrame incoming = ipc::receive_frame(found->second.socket.get(), frame, buffer_, MSG_DONTWAIT);
     if (incoming.size == 0) return false;
     if (incoming.size < 0) return errno == EAGAIN || errno == EINTR;
     if (incoming.size < static_cast<ssize_t>(sizeof frame) || frame.length > ipc::largest_mad) continue;
@@ -85,19 +52,10 @@ bool UmadFiles::read(u32 file, const Take& take) {
   return true;
 }
 
+// True also when it is lost: there is no memory for it, or nobody reads any more.
 bool UmadFiles::send(int socket, const ipc::UmadFrame& frame, std::span<const u8> mad) {
-  iovec parts[2] = {{const_cast<ipc::UmadFrame*>(&frame), sizeof frame}, {const_cast<u8*>(mad.data()), mad.size()}};
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = mad.size() > ipc::inline_mad ? 1 : 2;
-  ipc::FdRoom<1> control{};
-  Fd beside;
-  if (mad.size() > ipc::inline_mad) {
-    beside = in_memory(mad);
-    if (!beside) return true;  // lost: there is no memory for it
-    ipc::attach_fd(message, control, beside.get());
-  }
-  return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || (errno != EAGAIN && errno != ENOBUFS);
+  const auto sent = ipc::send_frame(socket, frame, mad, MSG_DONTWAIT);
+  return sent || (to_int(sent.error()) != EAGAIN && to_int(sent.error()) != ENOBUFS);
 }
 
 void UmadFiles::deliver(u32 file, const ipc::UmadFrame& frame, std::span<const u8> mad) {
