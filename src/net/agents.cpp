@@ -14,12 +14,6 @@ using wire::MgmtClass;
 
 constexpr u8 supported_version = 1;
 
-void turn_round(Packet& packet) {
-  std::swap(packet.slid, packet.dlid);
-  std::swap(packet.source_qp, packet.destination_qp);
-  if (packet.global) std::swap(packet.global->source, packet.global->destination);
-}
-
 void answer(World& world, u32 at, Packet& packet, MadStatus status) {
   const bool directed = wire::class_of(packet.mad) == MgmtClass::subn_directed;
   const bool one_link = !directed && packet.dlid == wire::permissive_lid;

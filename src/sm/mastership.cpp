@@ -112,7 +112,6 @@ std::array<u8, 64> Manager::own_info() const {
 
 void Manager::sm_info_asked(const wire::Packet& packet) {
   wire::Packet answer = packet;
-  std::swap(answer.slid, answer.dlid);
   wire::Mad& mad = answer.mad;
   const bool is_set = wire::method_of(mad) == wire::Method::set;
   const auto control = static_cast<Control>(wire::get(mad, wire::header::modifier));
@@ -121,7 +120,8 @@ void Manager::sm_info_asked(const wire::Packet& packet) {
   u16 status = is_set && !known ? static_cast<u16>(wire::MadStatus::bad_value) : u16{0};
   if (wire::class_of(mad) == wire::MgmtClass::subn_directed) {
     status |= wire::directed_bit;
-    std::swap(answer.slid, answer.dlid);
+  } else {
+    wire::turn_round(answer);
   }
   wire::set(mad, wire::header::method, static_cast<u8>(wire::Method::get_resp));
   wire::set(mad, wire::header::status, status);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "wire/mad.h"
 
@@ -31,5 +32,12 @@ struct Packet {
   std::optional<GlobalRoute> global;
   Mad mad{};
 };
+
+// Sends it back where it came from: what an answer begins with. Not for directed routes, whose LIDs stay.
+inline void turn_round(Packet& packet) {
+  std::swap(packet.slid, packet.dlid);
+  std::swap(packet.source_qp, packet.destination_qp);
+  if (packet.global) std::swap(packet.global->source, packet.global->destination);
+}
 
 }  // namespace softib::wire

@@ -9,7 +9,6 @@ namespace {
 
 namespace header = wire::header;
 
-constexpr u32 shortest_mad = 36;  // the kernel wants the RMPP header's room in any case
 constexpr u32 header_size = 24;
 constexpr u64 never = ~0ULL;
 // Of the transaction id: says whose request it is.
@@ -59,9 +58,7 @@ class MadLayer::Transfers final : private wire::rmpp::Exchange::Owner {
   }
   static wire::Packet way_back(const wire::Packet& packet) {
     wire::Packet back = packet;
-    std::swap(back.slid, back.dlid);
-    std::swap(back.source_qp, back.destination_qp);
-    if (back.global) std::swap(back.global->source, back.global->destination);
+    wire::turn_round(back);
     return back;
   }
 
@@ -173,7 +170,7 @@ wire::Packet MadLayer::make_packet(const Agent& agent, const ipc::UmadFrame& fra
 
 Result<void> MadLayer::write(u32 file, const ipc::UmadFrame& frame, std::span<const u8> mad, u64 now) {
   Agent* agent = find(file, frame.agent);
-  if (!agent || mad.size() < shortest_mad) return fail(EINVAL);
+  if (!agent || mad.size() < ipc::shortest_mad) return fail(EINVAL);
   wire::Packet packet = make_packet(*agent, frame, mad);
   if (asks(packet.mad)) {
     const u32 id = files_.at(file).agents[frame.agent];
@@ -331,9 +328,7 @@ void MadLayer::refuse(u32 port, const wire::Packet& packet) {
   const wire::Method method = wire::method_of(packet.mad);
   if (method != wire::Method::get && method != wire::Method::set) return;
   wire::Packet answer = packet;
-  std::swap(answer.slid, answer.dlid);
-  std::swap(answer.source_qp, answer.destination_qp);
-  if (answer.global) std::swap(answer.global->source, answer.global->destination);
+  wire::turn_round(answer);
   set(answer.mad, header::method, static_cast<u64>(wire::Method::get_resp));
   const u64 direction = wire::class_of(packet.mad) == wire::MgmtClass::subn_directed ? wire::directed_bit : 0;
   set(answer.mad, header::status, direction | static_cast<u64>(wire::MadStatus::bad_attribute));
