@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "cables.h"
 #include "fabric/topo/export.h"
 #include "fabric/topo/generate.h"
 #include "fabric/topo/import.h"
@@ -23,12 +24,7 @@ Imported must_import(std::string_view text) {
 }
 
 std::vector<std::string> cables_of(const Fabric& fabric) {
-  std::vector<std::string> result;
-  for (const Cable& cable : fabric.cables) {
-    LinkRate rate = link_rate(fabric, cable);
-    result.push_back(to_string(fabric, cable.a) + " - " + to_string(fabric, cable.b) + " " + name_of(rate.width) +
-                     std::string(name_of(rate.speed)));
-  }
+  std::vector<std::string> result = test::cables_of(fabric);
   std::sort(result.begin(), result.end());
   return result;
 }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cables.h"
 #include "fabric/topo/export.h"
 #include "fabric/topo/generate.h"
 #include "fabric/topo/ibnl.h"
@@ -11,6 +12,7 @@
 namespace softib::fabric::topo {
 namespace {
 
+using test::cables_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -22,16 +24,6 @@ Fabric from_topo(std::string_view text) {
   auto imported = import_topo(text, "f.topo", library);
   if (!imported) throw std::runtime_error(imported.error().text);
   return imported->fabric;
-}
-
-std::vector<std::string> cables_of(const Fabric& fabric) {
-  std::vector<std::string> result;
-  for (const Cable& cable : fabric.cables) {
-    LinkRate rate = link_rate(fabric, cable);
-    result.push_back(to_string(fabric, cable.a) + " - " + to_string(fabric, cable.b) + " " + name_of(rate.width) +
-                     std::string(name_of(rate.speed)));
-  }
-  return result;
 }
 
 std::vector<std::string> switches_of(const Fabric& fabric) {

@@ -4,6 +4,7 @@
 
 #include "fabric/topo/ibnl.h"
 #include "fabric/topo/import.h"
+#include "fabric/topo/lines.h"
 
 namespace softib::fabric::topo {
 
@@ -37,9 +38,7 @@ const std::vector<std::string_view>& form_names() {
 
 Form detect_form(std::string_view text) {
   while (!text.empty()) {
-    size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    std::string_view line = take_line(text);
     std::vector<std::string_view> words = words_of(line);
     if (words.empty()) continue;
     if (auto form = form_of_record(line, words)) return *form;

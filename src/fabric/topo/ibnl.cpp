@@ -11,6 +11,7 @@
 #include "fabric/complete.h"
 #include "fabric/runtime.h"
 #include "fabric/topo/clos.h"
+#include "fabric/topo/lines.h"
 #include "fabric/topo/net_records.h"
 #include "fabric/yaml_reader.h"
 
@@ -50,10 +51,8 @@ class IbnlParser {
   Parsed<IbnlFile> run(std::string_view text) {
     if (text.size() > largest_file) return refuse(fmt::format("{}: larger than 4 MiB", file_.source));
     while (!text.empty() && !error_) {
-      size_t end = std::min(text.find('\n'), text.size());
       ++number_;
-      line(text.substr(0, end));
-      text.remove_prefix(std::min(end + 1, text.size()));
+      line(take_line(text));
     }
     if (!error_ && file_.top.names.empty()) fail("there is no TOPSYSTEM in it");
     if (error_) return refuse(*error_);

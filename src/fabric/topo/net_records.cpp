@@ -10,6 +10,7 @@
 
 #include "fabric/complete.h"
 #include "fabric/topo/clos.h"
+#include "fabric/topo/lines.h"
 
 namespace softib::fabric::topo {
 
@@ -405,10 +406,8 @@ void RecordReader::line(std::string_view text) {
 Parsed<Records> RecordReader::run(std::string_view text) {
   if (text.size() > largest_file) return refuse(fmt::format("{}: larger than 64 MiB", source_));
   while (!text.empty() && !error_) {
-    size_t end = std::min(text.find('\n'), text.size());
     ++number_;
-    line(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    line(take_line(text));
   }
   if (error_) return refuse(*error_);
   if (result_.nodes.empty())

@@ -13,6 +13,7 @@
 #include "fabric/topo/clos.h"
 #include "fabric/topo/ibnl.h"
 #include "fabric/topo/import.h"
+#include "fabric/topo/lines.h"
 #include "fabric/topo/net_records.h"
 #include "fabric/topo/node_names.h"
 #include "fabric/topo/sort.h"
@@ -284,10 +285,8 @@ Parsed<Imported> TopoImport::finish() {
 Parsed<Imported> TopoImport::run(std::string_view text) {
   if (text.size() > largest_file) return refuse(fmt::format("{}: larger than 64 MiB", source_));
   while (!text.empty() && !error_) {
-    size_t end = std::min(text.find('\n'), text.size());
     ++number_;
-    line(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    line(take_line(text));
   }
   for (System& system : systems_)
     if (!error_) open(system);
