@@ -66,6 +66,8 @@ class Control : private hca::RepairSink {
   void umad_readable(u32 file, u64 now);
   // Its timers, then settle(). Gives when to call again (CLOCK_MONOTONIC ns), ~0: not before something happens.
   u64 advance(u64 now);
+  // Whether advance() is due before its time: something was done to the network.
+  [[nodiscard]] bool wants_advance() const { return plane_ && plane_->is_touched(); }
   // Tells the programs, the segment and the sysfs tree what changed in the network since the last call.
   void settle();
   // Where the hosts' sysfs trees lie, once they are written: from then on settle() keeps them up to date.

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "fabric/sysfs.h"
+#include "daemon/port_record.h"
 
 namespace softib::daemon {
 
@@ -29,29 +29,12 @@ u64 pack_firmware(std::string_view text) {
 }
 
 void fill_port(ipc::Port& to, const fabric::Fabric& fabric, const fabric::Port& from, u32 device) {
-  fabric::PortStatus status = fabric::initial_status(fabric, from);
   to.link_layer = fabric.link_layer;
   to.number = from.number;
   to.device = device;
   to.guid = from.guid;
-  to.lid = status.lid;
-  to.lmc = status.lmc;
-  to.sm_lid = status.sm_lid;
-  to.sm_sl = status.sm_sl;
   to.max_mtu = static_cast<u8>(from.mtu);
-  to.active_mtu = static_cast<u8>(status.mtu);
-  to.active_width = static_cast<u8>(status.width);
-  to.active_speed = static_cast<u32>(status.speed);
-  to.phys_state = static_cast<u8>(status.phys_state);
-  to.port_cap_flags = status.capabilities;
-  to.pkey_count = static_cast<u16>(std::min<size_t>(status.pkeys.size(), ipc::max_pkeys_per_port));
-  std::copy_n(status.pkeys.begin(), to.pkey_count, to.pkeys);
-  to.gid_count = static_cast<u16>(std::min<size_t>(status.gids.size(), ipc::max_gids_per_port));
-  for (u32 i = 0; i < to.gid_count; ++i) {
-    to.gids[i] = status.gids[i].gid;
-    to.gid_types[i] = status.gids[i].type;
-  }
-  to.state.store(status.state, std::memory_order_release);
+  write_status(to, fabric::initial_status(fabric, from));
 }
 
 void fill_device(ipc::Device& to, const fabric::Hca& from, const fabric::Host& host) {

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "hca/engine/timers.h"
 #include "ipc/passed_fds.h"
 
 namespace softib::daemon {
@@ -25,13 +26,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds first_interval{1};
 constexpr milliseconds longest_interval{100};
 constexpr int messages_in_a_row = 16;  // then the others get their turn
-constexpr u64 never = ~0ULL;
-
-u64 now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<u64>(now.tv_sec) * 1'000'000'000 + static_cast<u64>(now.tv_nsec);
-}
 
 tl::unexpected<fabric::Error> refuse(std::string text) {
   return tl::unexpected<fabric::Error>(fabric::Error{std::move(text)});
@@ -124,7 +118,7 @@ fabric::Parsed<void> Server::start(fabric::Fabric fabric) {
 
 // The subnet is up before the first program comes.
 fabric::Parsed<void> Server::bring_up() {
-  next_advance_ = control_->advance(now_ns());
+  next_advance_ = control_->advance(hca::now_ns());
   if (auto written = files_.write(control_->fabric()); !written) return written;
   control_->follow_trees(files_.dir());
   return {};
@@ -152,7 +146,7 @@ void Server::run() {
       handle_event(static_cast<Source>(events[i].data.u64 >> 32), static_cast<u32>(events[i].data.u64));
     if (count > 0) tick_interval_ = first_interval;
     tick_if_due();
-    advance_if_due(count > 0);
+    advance_if_due();
   }
 }
 
@@ -169,7 +163,7 @@ void Server::handle_event(Source source, u32 id) {
     case Source::channel:
       return control_->channel_unread(id);
     case Source::umad:
-      return control_->umad_readable(id, now_ns());
+      return control_->umad_readable(id, hca::now_ns());
     case Source::signal:
       stopping_ = true;
       return;
@@ -275,16 +269,17 @@ int Server::wait_limit() const {
   constexpr u64 nanoseconds = 1'000'000;
   constexpr u64 longest = 3'600'000;
   int limit = control_->has_deferred() ? static_cast<int>(tick_interval_.count()) : -1;
-  if (next_advance_ == never) return limit;
-  const u64 now = now_ns();
+  if (control_->wants_advance()) return 0;
+  if (next_advance_ == hca::never) return limit;
+  const u64 now = hca::now_ns();
   const u64 wait = next_advance_ <= now ? 0 : std::min((next_advance_ - now) / nanoseconds + 1, longest);
   return limit < 0 ? static_cast<int>(wait) : std::min(limit, static_cast<int>(wait));
 }
 
-// Also after anything that happened: what a MAD changed is to be told, and it may have set a timer.
-void Server::advance_if_due(bool happened) {
-  const u64 now = now_ns();
-  if (happened || next_advance_ <= now) next_advance_ = control_->advance(now);
+// Also when a program did something to the network: what that changed is to be told, and it may have set a timer.
+void Server::advance_if_due() {
+  const u64 now = hca::now_ns();
+  if (control_->wants_advance() || next_advance_ <= now) next_advance_ = control_->advance(now);
 }
 
 void Server::tick_if_due() {

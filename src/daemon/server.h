@@ -53,7 +53,7 @@ class Server : private Watcher {
   void drop(u32 peer);
 
   [[nodiscard]] int wait_limit() const;
-  void advance_if_due(bool happened);
+  void advance_if_due();
   [[nodiscard]] fabric::Parsed<void> bring_up();
   void tick_if_due();
 

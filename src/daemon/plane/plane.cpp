@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/plane/manager.h"
+#include "daemon/port_record.h"
 
 namespace softib::daemon {
 
@@ -43,23 +44,6 @@ fabric::PortStatus status_of(const net::PortView& view) {
   return status;
 }
 
-fabric::PortStatus status_of(const ipc::Port& port) {
-  fabric::PortStatus status;
-  status.state = port.state.load(std::memory_order_relaxed);
-  status.phys_state = static_cast<fabric::PhysState>(port.phys_state);
-  status.lid = port.lid;
-  status.sm_lid = port.sm_lid;
-  status.lmc = port.lmc;
-  status.sm_sl = port.sm_sl;
-  status.capabilities = port.port_cap_flags;
-  status.speed = static_cast<fabric::Speed>(port.active_speed);
-  status.width = static_cast<fabric::Width>(port.active_width);
-  status.mtu = static_cast<fabric::Mtu>(port.active_mtu);
-  status.pkeys.assign(port.pkeys, port.pkeys + port.pkey_count);
-  for (u32 i = 0; i < port.gid_count; ++i) status.gids.push_back({port.gids[i], port.gid_types[i]});
-  return status;
-}
-
 }  // namespace
 
 Plane::Plane(const fabric::Fabric& fabric, ipc::Segment& segment, Watcher& watcher)
@@ -69,7 +53,8 @@ Plane::Plane(const fabric::Fabric& fabric, ipc::Segment& segment, Watcher& watch
       network_(net::Network::create(fabric, *this)),
       accounts_(segment, *network_) {
   number_ports(fabric);
-  for (u32 index = 1; index < refs_.size(); ++index) write_port(index, network_->port(refs_[index]));
+  for (u32 index = 1; index < refs_.size(); ++index)
+    write_status(segment_.ports[index], status_of(network_->port(refs_[index])));
   start_managers(fabric);
 }
 
@@ -119,6 +104,7 @@ bool Plane::subnet_up() const {
 
 u64 Plane::on_time(u64 now) {
   now_ = now;
+  touched_ = false;
   u64 next = std::min(layer_.on_time(now), network_->on_time(now));
   for (const auto& manager : managers_) next = std::min(next, manager->on_time(now));
   return next;
@@ -127,6 +113,7 @@ u64 Plane::on_time(u64 now) {
 // -- what the network tells
 
 void Plane::received(PortRef at, const wire::Packet& packet) {
+  touched_ = true;  // also within on_time(): it may set a timer of somebody who has been asked for his already
   Manager* manager = manager_at(at);
   const u32 index = index_of(at);
   // Requests for a manager are never an agent's; responses tell by their transaction id whose they are.
@@ -143,46 +130,24 @@ void Plane::port_changed(PortRef ref) {
   }
   if (!is_changed_[index]) {
     is_changed_[index] = true;
-    changes_.push_back({index, status_of(segment_.ports[index]), {}});
+    changes_.push_back({index, read_status(segment_.ports[index]), {}});
   }
-  write_port(index, network_->port(ref));
+  write_status(segment_.ports[index], status_of(network_->port(ref)));
   routes_changed_ = true;
 }
 
 void Plane::routes_changed(u32) { routes_changed_ = true; }
 
-void Plane::write_port(u32 index, const net::PortView& view) {
-  ipc::Port& port = segment_.ports[index];
-  const fabric::PortStatus now = status_of(view);
-  port.phys_state = static_cast<u8>(now.phys_state);
-  port.lid = now.lid;
-  port.sm_lid = now.sm_lid;
-  port.lmc = now.lmc;
-  port.sm_sl = now.sm_sl;
-  port.port_cap_flags = now.capabilities;
-  port.active_speed = static_cast<u32>(now.speed);
-  port.active_width = static_cast<u8>(now.width);
-  port.active_mtu = static_cast<u8>(now.mtu);
-  port.pkey_count = static_cast<u16>(std::min<size_t>(now.pkeys.size(), ipc::max_pkeys_per_port));
-  std::copy_n(now.pkeys.begin(), port.pkey_count, port.pkeys);
-  port.gid_count = static_cast<u16>(std::min<size_t>(now.gids.size(), ipc::max_gids_per_port));
-  for (u32 i = 0; i < port.gid_count; ++i) {
-    port.gids[i] = now.gids[i].gid;
-    port.gid_types[i] = now.gids[i].type;
-  }
-  port.state.store(now.state, std::memory_order_release);
-}
-
 std::vector<Plane::PortChange> Plane::take_changes() {
   for (PortChange& change : changes_) {
-    change.now = status_of(segment_.ports[change.port]);
+    change.now = read_status(segment_.ports[change.port]);
     is_changed_[change.port] = false;
   }
   std::erase_if(changes_, [](const PortChange& change) { return change.before == change.now; });
   return std::exchange(changes_, {});
 }
 
-fabric::PortStatus Plane::status(u32 port) const { return status_of(segment_.ports[port]); }
+fabric::PortStatus Plane::status(u32 port) const { return read_status(segment_.ports[port]); }
 
 bool Plane::take_routes_changed() { return std::exchange(routes_changed_, false); }
 
@@ -233,12 +198,14 @@ Result<Plane::Opened> Plane::open_issm(u32 port) {
   auto opened = open_umad(port);
   if (!opened) return opened;
   issm_files_[port] = opened->file;
+  touched_ = true;
   network_->set_capabilities(refs_[port], IBV_PORT_SM, true);
   return opened;
 }
 
 void Plane::umad_readable(u32 file, u64 now) {
   now_ = now;
+  touched_ = true;
   const bool open = files_.read(file, [&](const ipc::UmadFrame& frame, std::span<const u8> mad) {
     static_cast<void>(layer_.write(file, frame, mad, now));  // what is refused is lost, as the program has gone on
   });
@@ -264,22 +231,21 @@ void Plane::deliver(u32 file, const ipc::UmadFrame& frame, std::span<const u8> m
 u16 Plane::lid(u32 port) const { return segment_.ports[port].lid; }
 
 u16 Plane::pkey(u32 port, u16 index) const {
-  const ipc::Port& record = segment_.ports[port];
-  return index < record.pkey_count ? record.pkeys[index] : 0xffff;
+  const auto keys = pkeys_of(segment_.ports[port]);
+  return index < keys.size() ? keys[index] : 0xffff;
 }
 
+// The table's entry of the partition, full or limited.
 u16 Plane::pkey_index(u32 port, u16 pkey) const {
-  const ipc::Port& record = segment_.ports[port];
-  const auto* end = record.pkeys + record.pkey_count;
-  // The table's entry of the partition, full or limited.
-  const auto* found = std::find_if(record.pkeys, end, [pkey](u16 own) { return ((own ^ pkey) & 0x7fff) == 0; });
-  return found == end ? 0 : static_cast<u16>(found - record.pkeys);
+  const auto keys = pkeys_of(segment_.ports[port]);
+  const auto found = std::find_if(keys.begin(), keys.end(), [pkey](u16 own) { return ((own ^ pkey) & 0x7fff) == 0; });
+  return found == keys.end() ? 0 : static_cast<u16>(found - keys.begin());
 }
 
 wire::GidBytes Plane::gid(u32 port, u8 index) const {
   wire::GidBytes bytes{};
-  const ipc::Port& record = segment_.ports[port];
-  if (index < record.gid_count) std::memcpy(bytes.data(), record.gids[index].raw, bytes.size());
+  const auto gids = gids_of(segment_.ports[port]);
+  if (index < gids.size()) std::memcpy(bytes.data(), gids[index].raw, bytes.size());
   return bytes;
 }
 

@@ -41,6 +41,9 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   bool flush() { return files_.flush(); }
   [[nodiscard]] bool has_waiting() const { return files_.has_waiting(); }
 
+  // Whether something was done since the last on_time() that may have set a timer or changed a port.
+  [[nodiscard]] bool is_touched() const { return touched_; }
+
   // -- what changed since the last call
   struct PortChange {
     u32 port;
@@ -80,7 +83,6 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   void start_managers(const fabric::Fabric& fabric);
   [[nodiscard]] u32 index_of(net::PortRef ref) const;
   [[nodiscard]] Manager* manager_at(net::PortRef ref) const;
-  void write_port(u32 index, const net::PortView& view);
   [[nodiscard]] u16 pkey_or_first(u32 port, u16 pkey) const;
 
   ipc::Segment& segment_;
@@ -95,6 +97,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   std::vector<bool> is_changed_;  // by index in the segment
   std::vector<PortChange> changes_;
   bool routes_changed_ = false;
+  bool touched_ = true;
   u64 now_ = 0;
 };
 
