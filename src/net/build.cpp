@@ -91,17 +91,20 @@ Node& add_node(World& world, NodeKind kind, u32 ports) {
 
 void add_switch(World& world, const fabric::Switch& from) {
   Node& node = add_node(world, NodeKind::sw, from.ports);
-  node.guid = node.system_guid = from.node_guid;
-  node.vendor = mellanox_oui;
-  node.device = switch_device(from.speed);
+  node.guid = from.node_guid;
+  node.system_guid = from.system_guid ? from.system_guid : from.node_guid;
+  node.vendor = from.vendor_id ? from.vendor_id : mellanox_oui;
+  node.device = from.device_id ? static_cast<u16>(from.device_id) : switch_device(from.speed);
   node.revision = switch_revision;
-  node.description = from.name;
+  node.description = fabric::node_description(from);
   node.sw = std::make_unique<Switching>();
   node.sw->mask_words = from.ports / wire::multicast_forwarding::ports_per_position + 1;
   for (u32 number = 0; number <= from.ports; ++number)
     equip(world.ports[node.first + number], {from.speed, from.width, from.mtu}, true);
-  world.ports[node.first].guids.assign(1, from.node_guid);
-  world.ports[node.first].guid = from.node_guid;
+  Port& management = world.ports[node.first];
+  management.guid = from.port_guid ? from.port_guid : from.node_guid;
+  management.guids.assign(1, management.guid);
+  node.sw->enhanced = from.enhanced_port0;
   boot(world, node);
 }
 
@@ -115,6 +118,8 @@ void add_hca(World& world, const fabric::Host& host, const fabric::Hca& from) {
     node.device = static_cast<u16>(model->vendor_part_id);
     node.revision = model->hardware_version;
   }
+  if (from.vendor_id) node.vendor = from.vendor_id;
+  if (from.device_id) node.device = static_cast<u16>(from.device_id);
   for (size_t i = 0; i < from.ports.size(); ++i) {
     Port& port = world.ports[node.first + i + 1];
     equip(port, {from.ports[i].speed, from.ports[i].width, from.ports[i].mtu}, false);

@@ -34,6 +34,7 @@ class Emulation final : public Network {
   void set_description(u32 node, std::string_view text) override;
   void set_capabilities(PortRef ref, u32 bits, bool on) override;
   void set_enhanced_port_0(u32 node, bool enhanced) override;
+  void preset_lid(PortRef ref, u16 lid) override { world_.port(ref).lid = lid; }
 
   void send(PortRef from, const Packet& packet) override { world_.post.send(from, packet); }
   u64 on_time(u64 now) override;

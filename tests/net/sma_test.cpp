@@ -21,6 +21,40 @@ TEST_F(SmaTest, NodeInfoOfASwitch) {
   EXPECT_EQ(answer.get(wire::node_info::device_id), 0xd2f0U) << "of the HDR generation";
 }
 
+// A fabric file, an imported one above all, says who its nodes are.
+struct NamedNodes : Lab {
+  static fabric::Fabric named() {
+    fabric::Fabric fabric = triangle();
+    fabric::Switch& sw = fabric.switches[0];
+    sw.description = "MF0;rack 7:MQM8700/U1";
+    sw.vendor_id = 0x66a;
+    sw.device_id = 0xb924;
+    sw.system_guid = 0x1234;
+    sw.port_guid = 0x1235;
+    sw.enhanced_port0 = true;
+    fabric::Hca& hca = fabric.hosts[0].hcas[0];
+    hca.vendor_id = 0x1175;
+    hca.device_id = 0x10;
+    return fabric;
+  }
+  NamedNodes() : Lab(named()) {}
+};
+
+TEST_F(NamedNodes, AreAsTheFileNamesThem) {
+  const Answer info = get({1}, SmpAttribute::node_info);
+  EXPECT_EQ(info.get(wire::node_info::vendor_id), 0x66aU);
+  EXPECT_EQ(info.get(wire::node_info::device_id), 0xb924U);
+  EXPECT_EQ(info.get(wire::node_info::system_guid), 0x1234U);
+  EXPECT_EQ(info.get(wire::node_info::port_guid), 0x1235U);
+  EXPECT_EQ(info.get(wire::node_info::node_guid), net_->node_guid(sw0));
+  EXPECT_EQ(get({1}, SmpAttribute::switch_info).get(wire::switch_info::enhanced_port_0), 1U);
+  EXPECT_STREQ(reinterpret_cast<const char*>(get({1}, SmpAttribute::node_description).data.data()),
+               "MF0;rack 7:MQM8700/U1");
+  const Answer hca = get({}, SmpAttribute::node_info);
+  EXPECT_EQ(hca.get(wire::node_info::vendor_id), 0x1175U);
+  EXPECT_EQ(hca.get(wire::node_info::device_id), 0x10U);
+}
+
 TEST_F(SmaTest, NodeInfoOfAnHca) {
   const Answer answer = get({1, 2, 1}, SmpAttribute::node_info);
   ASSERT_TRUE(answer.ok());

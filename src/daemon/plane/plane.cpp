@@ -87,9 +87,20 @@ u32 Plane::index_of(PortRef ref) const {
 // One for each subnet: on its first switch, else on its first port.
 void Plane::start_managers(const fabric::Fabric& fabric) {
   if (fabric.sm != fabric::SubnetManager::builtin) return;
+  preset_lids(fabric);
   const std::string partitions = partitions_of(fabric);
   for (PortRef place : places_for_managers(*network_))
     managers_.push_back(std::make_unique<Manager>(*network_, place, partitions));
+}
+
+// Those of the fabric file stay, also where it came from another cluster.
+void Plane::preset_lids(const fabric::Fabric& fabric) {
+  for (u32 i = 0; i < fabric.switches.size(); ++i)
+    network_->preset_lid({network_->switch_node(i), 0}, fabric.switches[i].lid);
+  u32 index = 0;
+  for (const fabric::Host& host : fabric.hosts)
+    for (const fabric::Hca& hca : host.hcas)
+      for (const fabric::Port& port : hca.ports) network_->preset_lid(refs_[++index], port.lid);
 }
 
 Plane::Manager* Plane::manager_at(PortRef ref) const {

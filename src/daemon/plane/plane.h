@@ -81,6 +81,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
 
   void number_ports(const fabric::Fabric& fabric);
   void start_managers(const fabric::Fabric& fabric);
+  void preset_lids(const fabric::Fabric& fabric);
   [[nodiscard]] u32 index_of(net::PortRef ref) const;
   [[nodiscard]] Manager* manager_at(net::PortRef ref) const;
   [[nodiscard]] u16 pkey_or_first(u32 port, u16 pkey) const;

@@ -1,4 +1,4 @@
-// The P_Keys of a fabric file reach the ports by the built-in subnet manager.
+// What a fabric file says of P_Keys and LIDs reaches the ports by the built-in subnet manager.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -30,6 +30,17 @@ TEST(Partitions, EachPortGetsWhatTheFileGivesIt) {
   EXPECT_EQ(keys(1), (std::set<u16>{0xffff, 0x8001, 0x0002, 0x8002}));
   EXPECT_EQ(keys(2), (std::set<u16>{0x7fff, 0x0001}));
   EXPECT_EQ(keys(3), (std::set<u16>{0xffff}));
+}
+
+TEST(PresetLids, ThoseOfTheFileStay) {
+  FakeWatcher watcher;
+  auto control = *Control::create(
+      fabric_of("{hosts: [{hcas: [{ports: [{lid: 0x20}]}]}, {}], switches: [{name: sw, lid: 0x7000}]}"), watcher);
+  control->advance(1);
+  EXPECT_EQ(control->segment().ports[1].lid, 0x20);
+  EXPECT_EQ(control->segment().ports[1].sm_lid, 0x7000);
+  EXPECT_EQ(control->segment().ports[2].lid, control->fabric().hosts[1].hcas[0].ports[0].lid);
+  EXPECT_EQ(control->segment().ports[2].state, ipc::PortState::active);
 }
 
 }  // namespace
