@@ -42,7 +42,7 @@ struct SendWqe {
   u32 state;
   u64 iova;
   u32 mask;
-  u32 first_psn;
+  u32 first_psn;  // here and in the next the kernel keeps its own; providers write zeroes
   u32 last_psn;
   u32 ack_length;
   u32 ssn;

@@ -40,18 +40,19 @@ u32 Routes::look_up(const ipc::AddressVector& av, const ipc::Port& local) const 
   return found == port_of_gid_.end() ? 0 : found->second;
 }
 
-u32 Routes::resolve(RouteOwner owner, const ipc::AddressVector& av, u32 local, u16 pkey) const {
-  if (local == 0 || local >= subnets_.size()) return 0;
+Way Routes::resolve(RouteOwner owner, const ipc::AddressVector& av, u32 local, u16 pkey) const {
+  if (local == 0 || local >= subnets_.size()) return {};
   if (ways_ && segment_.ports[local].link_layer == ipc::LinkLayer::infiniband)
     return ways_->find(owner, local, av.dlid, av.sl, pkey);
-  u32 found = look_up(av, segment_.ports[local]);
-  if (found >= subnets_.size()) return 0;
-  return subnets_[found] == subnets_[local] ? found : 0;
+  const u32 found = look_up(av, segment_.ports[local]);
+  if (found == 0 || found >= subnets_.size() || subnets_[found] != subnets_[local]) return {};
+  return {{found}, {}, {}};
 }
 
-void Routes::resolve_multicast(RouteOwner owner, const ipc::AddressVector& av, u32 local) const {
-  if (ways_ && local < subnets_.size() && segment_.ports[local].link_layer == ipc::LinkLayer::infiniband)
-    ways_->find_multicast(owner, local, av.dlid, av.sl);
+std::optional<Way> Routes::resolve_multicast(RouteOwner owner, const ipc::AddressVector& av, u32 local) const {
+  if (!ways_ || local >= subnets_.size() || segment_.ports[local].link_layer != ipc::LinkLayer::infiniband)
+    return std::nullopt;
+  return ways_->find_multicast(owner, local, av.dlid, av.sl);
 }
 
 }  // namespace softib::daemon

@@ -4,6 +4,7 @@
 #include <array>
 #include <compare>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,13 +20,20 @@ struct RouteOwner {
   friend auto operator<=>(const RouteOwner&, const RouteOwner&) = default;
 };
 
+// Where packets to an address go.
+struct Way {
+  std::vector<u32> ports;  // that they reach, ascending; none: all get lost
+  std::vector<u32> there;  // of the segment's links, in order
+  std::vector<u32> back;
+};
+
 // The ways that the switches' tables give.
 class Ways {
  public:
   virtual ~Ways() = default;
-  // The port at the end of the way, 0: lost. `pkey` 0: not checked on the way.
-  virtual u32 find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) = 0;
-  virtual void find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) = 0;
+  // `pkey` 0: not checked on the way.
+  virtual Way find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) = 0;
+  virtual Way find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) = 0;
   virtual void forget(RouteOwner owner) = 0;
 };
 
@@ -43,9 +51,10 @@ class Routes {
   // Takes over the ports' LIDs and GIDs; bumps route_epoch, so that cached resolutions are looked up again.
   void rebuild();
 
-  // Index of the destination port of a unicast address vector, sent from port `local`; 0 = unreachable.
-  [[nodiscard]] u32 resolve(RouteOwner owner, const ipc::AddressVector& av, u32 local, u16 pkey) const;
-  void resolve_multicast(RouteOwner owner, const ipc::AddressVector& av, u32 local) const;
+  // Of a unicast address vector, sent from port `local`.
+  [[nodiscard]] Way resolve(RouteOwner owner, const ipc::AddressVector& av, u32 local, u16 pkey) const;
+  // None: every member of the group is reached.
+  [[nodiscard]] std::optional<Way> resolve_multicast(RouteOwner owner, const ipc::AddressVector& av, u32 local) const;
   // The owner goes.
   void forget(RouteOwner owner) const {
     if (ways_) ways_->forget(owner);

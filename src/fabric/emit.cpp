@@ -92,6 +92,7 @@ std::string to_yaml(const Fabric& fabric) {
   fmt::format_to(out, "fabric: {}\n", quoted(fabric.name));
   fmt::format_to(out, "link_layer: {}\n", fabric.link_layer == LinkLayer::ethernet ? "ethernet" : "infiniband");
   fmt::format_to(out, "sm: {}\n", fabric.sm == SubnetManager::none ? "none" : "builtin");
+  if (fabric.pace) fmt::format_to(out, "pace: true\n");
   fmt::format_to(out, "hosts:\n");
   for (const Host& host : fabric.hosts) emit_host(out, host);
   fmt::format_to(out, "switches:{}\n", fabric.switches.empty() ? " []" : "");

@@ -145,7 +145,7 @@ struct Fabric {
   std::string name = "default";
   LinkLayer link_layer = LinkLayer::infiniband;
   SubnetManager sm = SubnetManager::builtin;
-  bool pace = false;  // a seam: links run as fast as memory does; parse() refuses `pace: true` for now
+  bool pace = false;  // links carry no more than their data rate; else they run as fast as memory does
   std::vector<Host> hosts;
   std::vector<Switch> switches;
   std::vector<Cable> cables;

@@ -385,7 +385,8 @@ void Parser::head(const YAML::Node& root) {
   fabric_.sm = yaml_.choice(root["sm"], "subnet manager", {"builtin", "none"}, 0) == 1 ? SubnetManager::none
                                                                                        : SubnetManager::builtin;
   fabric_.pace = yaml_.boolean(root["pace"], false);
-  if (fabric_.pace) yaml_.fail(root["pace"], "paced links are not there yet; leave this out or say false");
+  if (fabric_.pace && fabric_.link_layer == LinkLayer::ethernet)
+    yaml_.fail(root["pace"], "only links of InfiniBand can be paced; leave this out or say false");
 }
 
 void Parser::generated(const YAML::Node& root) {

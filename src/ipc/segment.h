@@ -23,7 +23,7 @@
 namespace softib::ipc {
 
 // Bumped with every change of layout or protocol; shim and daemon of different versions refuse each other (EPROTO).
-inline constexpr u32 interface_version = 1;
+inline constexpr u32 interface_version = 2;
 inline constexpr u64 segment_magic = 0x31'42'49'74'66'6f'53ULL;  // "SoftIB1"
 
 inline constexpr u32 max_processes = 4096;
@@ -36,7 +36,8 @@ inline constexpr u32 max_srqs = 1U << 16;
 inline constexpr u32 max_keys = 1U << 21;  // index = rkey >> 8
 inline constexpr u32 max_ahs = 1U << 19;
 inline constexpr u32 max_groups = 1U << 14;
-inline constexpr u32 lid_count = 0xC000;  // unicast LIDs 0x0001..0xBFFF
+inline constexpr u32 max_links = 1U << 17;  // directions of cables that something is to be done at
+inline constexpr u32 lid_count = 0xC000;    // unicast LIDs 0x0001..0xBFFF
 inline constexpr u32 max_gids_per_port = 16;
 inline constexpr u32 max_pkeys_per_port = 32;
 inline constexpr u64 page_size = 4096;
@@ -217,6 +218,9 @@ struct alignas(cache_line) Srq {
   std::atomic<u32> async_events_reported;
 };
 
+// Whom a multicast address reaches.
+enum class Reach : u8 { everyone = 0, listed = 1 };
+
 struct AddressVector {
   u8 port_num;
   u8 sl;
@@ -227,12 +231,34 @@ struct AddressVector {
   u8 sgid_index;
   u8 hop_limit;
   u8 traffic_class;
-  u8 reserved[2];
+  Reach reach;
+  u8 reserved[1];
   u32 flow_label;
   Gid dgid;
   u32 port;         // index of the destination port that this resolved to; 0 = unreachable. A cache: see route_epoch
   u32 group;        // index of the multicast group; 0 = unicast
   u32 route_epoch;  // Header::route_epoch at resolution
+  u32 way;          // page of the arena where the Way lies; 0 = none
+};
+
+// What an address leads past, where more than the port at its end matters. softibd replaces it, never edits it.
+// Behind it lie ports, then the links there, then those back.
+struct Way {
+  u32 port_count;   // multicast with Reach::listed: the ports that the switches' tables lead to, ascending
+  u32 there_count;  // links that are paced, lossy or slow, in the order of the packet
+  u32 back_count;
+};
+
+// One direction of a cable, as soon as a packet's time or fate depends on it. softibd writes what it does, the data
+// path its use.
+struct alignas(cache_line) Link {
+  std::atomic<u32> mbps;  // what it carries; 0: as fast as memory
+  std::atomic<u64> delay_ns;
+  std::atomic<double> drop;        // share of packets that get lost
+  std::atomic<double> bit_errors;  // a bit
+  std::atomic<u64> busy_until;     // CLOCK_MONOTONIC ns
+  std::atomic<u64> lost_packets;
+  std::atomic<u64> waited_ns;  // messages had to wait for others
 };
 
 // What has gone over the wire, in the units of the port counters (hca/rules/wire_cost.h). softibd adds it up along the
@@ -264,7 +290,10 @@ struct alignas(cache_line) Group {
 };
 
 // What a requester is waiting for.
-enum class Wait : u32 { none = 0, rnr, ack_timeout, drained };
+enum class Wait : u32 { none = 0, rnr, ack_timeout, drained, passage };
+
+// Of a message on links that hold it up, once its time and fate are known (hca/engine/passage.h).
+enum class Passage : u32 { none = 0, arriving, losing };
 
 // A queue pair, in four parts by writer.
 struct alignas(cache_line) Qp {
@@ -318,6 +347,9 @@ struct alignas(cache_line) Qp {
     u32 rnr_left;
     u64 deadline;   // CLOCK_MONOTONIC ns of the next try
     u64 rnr_since;  // CLOCK_MONOTONIC ns of the first RNR NAK of the request at the head; 0: none
+    Passage passage;
+    u32 packets_left;  // of the request at the head, after a loss; 0: all
+    u64 sent_until;    // CLOCK_MONOTONIC ns: when the last message had left the slowest link
   } requester;
 
   Traffic traffic;  // written by who drives the send queue
@@ -366,6 +398,7 @@ struct Segment {
   Port ports[max_ports];
   std::atomic<u32> port_of_lid[lid_count];
   Group groups[max_groups];
+  Link links[max_links];
   Qp qps[max_qps];
   Cq cqs[max_cqs];
   Srq srqs[max_srqs];
@@ -376,7 +409,7 @@ struct Segment {
 
 static_assert(Shareable<Segment>);
 static_assert(std::atomic<u64>::is_always_lock_free && std::atomic<u32>::is_always_lock_free);
-static_assert(sizeof(Lane) == 64 && sizeof(Ah) == 128);
+static_assert(sizeof(Lane) == 64 && sizeof(Ah) == 128 && sizeof(Link) == 64);
 static_assert(sizeof(Key) == 128 && sizeof(Cq) == 128);
 static_assert(sizeof(Qp) <= 512);
 static_assert(std::endian::native == std::endian::little);

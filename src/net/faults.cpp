@@ -56,6 +56,7 @@ void set_quality(World& world, Port& port, const LinkQuality& quality) {
   LinkQuality& now = world.cables[port.cable].quality;
   world.bad_cables += (quality.bit_error_rate > 0) - (now.bit_error_rate > 0);
   now = quality;
+  for (const u32 end : world.cables[port.cable].ends) world.observer.routes_changed(world.ports[end].ref.node);
 }
 
 void set_power(World& world, u32 number, bool on) {

@@ -148,6 +148,12 @@ Network::Counters Emulation::counters(PortRef ref) const {
 
 }  // namespace
 
+std::vector<Hop> reversed(const std::vector<Hop>& hops) {
+  std::vector<Hop> back;
+  for (auto hop = hops.rbegin(); hop != hops.rend(); ++hop) back.push_back({hop->in, hop->out});
+  return back;
+}
+
 std::unique_ptr<Network> Network::create(const fabric::Fabric& fabric, Observer& observer) {
   return std::make_unique<Emulation>(fabric, observer);
 }

@@ -70,6 +70,9 @@ struct Hop {
   PortRef in;
 };
 
+// The same links the other way round.
+[[nodiscard]] std::vector<Hop> reversed(const std::vector<Hop>& hops);
+
 // Where a packet from a port goes.
 struct Path {
   Loss loss = Loss::none;

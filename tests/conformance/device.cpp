@@ -1,6 +1,8 @@
 // Making and destroying objects.
 #include "device.h"
 
+#include "sa_group.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -116,6 +118,8 @@ int Device::reset() {
     if (qps_.contains(qp)) ibv_detach_mcast(qps_[qp], &gid, lid);  // those that were detached already just fail
   }
   groups_.clear();
+  for (const ibv_gid& gid : joined_) leave_group(context_->device->name, port_, gid);
+  joined_.clear();
   clear(qps_, ibv_destroy_qp, &error);
   clear(ahs_, ibv_destroy_ah, &error);
   clear(mws_, ibv_dealloc_mw, &error);
@@ -331,6 +335,12 @@ int Device::attach(Id qp, ibv_gid gid, u16 lid) {
 }
 
 int Device::detach(Id qp, ibv_gid gid, u16 lid) { return ibv_detach_mcast(at(qps_, qp), &gid, lid); }
+
+Joined Device::join_group(ibv_gid gid, u32 qkey) {
+  const Membership membership = conformance::join_group(context_->device->name, port_, gid, qkey);
+  if (membership.error == 0) joined_.push_back(gid);
+  return {membership.error, membership.lid};
+}
 
 namespace {
 

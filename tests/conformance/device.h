@@ -156,6 +156,11 @@ struct ExWc {
   u8 sl, path_bits;
 };
 
+struct Joined {
+  int error;
+  u16 lid;
+};
+
 class Device {
  public:
   Device(const std::string& name, int port, int gid_index);
@@ -221,6 +226,8 @@ class Device {
 
   int attach(Id qp, ibv_gid gid, u16 lid);
   int detach(Id qp, ibv_gid gid, u16 lid);
+  // The port becomes a member at the subnet administration, until reset; gives the group's LID. InfiniBand only.
+  Joined join_group(ibv_gid gid, u32 qkey);
 
   int hammer(std::vector<Hammer> jobs);  // starts a thread for each
   std::vector<HammerResult> hammer_join();
@@ -281,6 +288,7 @@ class Device {
   Table<ibv_comp_channel> channels_;
   std::map<u64, u64> memory_;                         // address -> size
   std::vector<std::tuple<Id, ibv_gid, u16>> groups_;  // attachments, to be undone by reset
+  std::vector<ibv_gid> joined_;                       // memberships, likewise
   std::map<Id, u32> unacked_;                         // completion events taken from a CQ
   std::vector<std::thread> hammers_;
   std::vector<HammerResult> hammer_results_;

@@ -11,16 +11,17 @@
 #include "device.h"
 
 // Every method that can be called on an End, in the order that gives its number on the pipe.
-#define CONFORMANCE_METHODS(X)                                                                                        \
-  X(info)                                                                                                             \
-  X(reset) X(alloc_pd) X(dealloc_pd) X(alloc_memory) X(free_memory) X(write_bytes) X(read_bytes) X(fill) X(mismatch)  \
-      X(set) X(differs) X(reg_mr) X(reg_mr_iova) X(dereg_mr) X(create_channel) X(destroy_channel) X(create_cq)        \
-          X(create_cq_ex) X(resize_cq) X(destroy_cq) X(poll) X(poll_ex) X(arm) X(wait_cq_event) X(ack_cq_events)      \
-              X(create_srq) X(modify_srq) X(query_srq) X(destroy_srq) X(create_qp) X(modify_qp) X(query_qp)           \
-                  X(destroy_qp) X(create_ah) X(destroy_ah) X(post_send) X(post_builder) X(post_recv) X(post_srq)      \
-                      X(wait_event) X(alloc_mw) X(dealloc_mw) X(set_mw_rkey) X(bind_mw) X(attach) X(detach) X(hammer) \
-                          X(hammer_join) X(restrict_memlock) X(fork_initialized) X(fork_start) X(fork_peek)           \
-                              X(fork_poke) X(fork_exec) X(fork_end)
+#define CONFORMANCE_METHODS(X)                                                                                         \
+  X(info)                                                                                                              \
+  X(reset)                                                                                                             \
+  X(alloc_pd) X(dealloc_pd) X(alloc_memory) X(free_memory) X(write_bytes) X(read_bytes) X(fill) X(mismatch) X(set)     \
+      X(differs) X(reg_mr) X(reg_mr_iova) X(dereg_mr) X(create_channel) X(destroy_channel) X(create_cq)                \
+          X(create_cq_ex) X(resize_cq) X(destroy_cq) X(poll) X(poll_ex) X(arm) X(wait_cq_event) X(ack_cq_events)       \
+              X(create_srq) X(modify_srq) X(query_srq) X(destroy_srq) X(create_qp) X(modify_qp) X(query_qp)            \
+                  X(destroy_qp) X(create_ah) X(destroy_ah) X(post_send) X(post_builder) X(post_recv) X(post_srq)       \
+                      X(wait_event) X(alloc_mw) X(dealloc_mw) X(set_mw_rkey) X(bind_mw) X(attach) X(detach)            \
+                          X(join_group) X(hammer) X(hammer_join) X(restrict_memlock) X(fork_initialized) X(fork_start) \
+                              X(fork_peek) X(fork_poke) X(fork_exec) X(fork_end)
 
 namespace conformance {
 

@@ -1,5 +1,8 @@
 // Row 28: multicast between UD QPs.
+#include <chrono>
 #include <cstring>
+#include <map>
+#include <thread>
 
 #include "support.h"
 
@@ -39,11 +42,25 @@ class R28Multicast : public Conformance {
     }
     return gid;
   }
-  static constexpr u16 mlid = 0xc010;
+  static constexpr u16 any_mlid = 0xc010;
+
+  // On InfiniBand switches forward to the ports that are members at the subnet administration; both ends are.
+  u16 lid_of(u8 last = 1) {
+    if (ethernet_) return static_cast<u16>(any_mlid + last);
+    if (const auto known = lids_.find(last); known != lids_.end()) return known->second;
+    u16 lid = 0;
+    for (const End* end : {&a(), &b()}) {
+      const Joined joined = end->join_group(group(last), default_qkey);
+      must(joined.error, "joining a group");
+      lid = joined.lid;
+    }
+    std::this_thread::sleep_for(settling);
+    return lids_[last] = lid;
+  }
 
   Send to_group(const Node& from, u64 wr_id, u8 last = 1, u32 qkey = default_qkey) {
     ibv_ah_attr attr = address_to(from.info, from.info, true);
-    attr.dlid = static_cast<u16>(mlid + last);
+    attr.dlid = lid_of(last);
     attr.grh.dgid = group(last);
     const Made ah = from.end->create_ah(from.pd, attr);
     must(ah.error, "ibv_create_ah for a group");
@@ -54,19 +71,17 @@ class R28Multicast : public Conformance {
     return send;
   }
 
-  int join(const Node& node, u8 last = 1) {
-    return node.end->attach(node.qp, group(last), static_cast<u16>(mlid + last));
-  }
-  int leave(const Node& node, u8 last = 1) {
-    return node.end->detach(node.qp, group(last), static_cast<u16>(mlid + last));
-  }
+  int join(const Node& node, u8 last = 1) { return node.end->attach(node.qp, group(last), lid_of(last)); }
+  int leave(const Node& node, u8 last = 1) { return node.end->detach(node.qp, group(last), lid_of(last)); }
 
   static void two_receives(const Node& node) {
     must(node.receive({{1, {node.buffer.sge(1024, 512)}}, {2, {node.buffer.sge(2048, 512)}}}).error, "ibv_post_recv");
   }
+  static constexpr std::chrono::milliseconds settling{200};  // until the switches' tables follow
   static size_t got(const Node& node, u32 most = 2) { return node.received(most, silence(300)).size(); }
 
   bool ethernet_ = false;
+  std::map<u8, u16> lids_;
 };
 
 TEST_F(R28Multicast, EveryMemberOnce) {
@@ -180,8 +195,8 @@ TEST_F(R28Multicast, Refused) {
   ibv_gid unicast = group();
   unicast.raw[0] = 0xfe;
   unicast.raw[1] = 0x80;
-  EXPECT_EQ(a().attach(rc.a.qp, group(), mlid + 1), EINVAL) << "an RC QP";
-  EXPECT_EQ(a().attach(ud.a.qp, unicast, mlid), EINVAL) << "not a multicast GID";
+  EXPECT_EQ(a().attach(rc.a.qp, group(), any_mlid + 1), EINVAL) << "an RC QP";
+  EXPECT_EQ(a().attach(ud.a.qp, unicast, any_mlid), EINVAL) << "not a multicast GID";
   EXPECT_EQ(leave(ud.a), EINVAL) << "never attached";
 }
 

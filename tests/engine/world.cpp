@@ -1,5 +1,7 @@
 #include "engine/world.h"
 
+#include <algorithm>
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -262,6 +264,15 @@ u32 World::ah(u32 from_slot, u32 to_slot, bool global) {
   ah.av.is_global = global;
   ah.generation.store(1, std::memory_order_release);
   return index;
+}
+
+u32 World::way(const std::vector<u32>& there, const std::vector<u32>& back, const std::vector<u32>& ports) {
+  const u64 offset = next_ring_;
+  next_ring_ += ipc::page_size;
+  auto* word = reinterpret_cast<u32*>(segment_->arena + offset);
+  for (const auto* list : {&ports, &there, &back}) *word++ = static_cast<u32>(list->size());
+  for (const auto* list : {&ports, &there, &back}) word = std::copy(list->begin(), list->end(), word);
+  return static_cast<u32>(offset / ipc::page_size);
 }
 
 std::vector<ib_uverbs_wc> World::poll(u32 index, u32 most) {

@@ -101,6 +101,8 @@ class World {
   u32 qp(u32 slot, QpType type, u32 send_cq, u32 recv_cq, u32 srq = 0);
   void connect(u32 a, u32 b, QpState state = QpState::rts);
   u32 ah(u32 from_slot, u32 to_slot, bool global = false);
+  // A way over these links of the segment, for the address vector of a QP or AH.
+  u32 way(const std::vector<u32>& there, const std::vector<u32>& back, const std::vector<u32>& ports = {});
 
   ipc::Qp& record(u32 qpn) { return segment_->qps[qpn]; }
   std::vector<ib_uverbs_wc> poll(u32 cq, u32 most = 64);

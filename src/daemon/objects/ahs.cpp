@@ -13,14 +13,27 @@ constexpr u32 rest = 256;
 
 }  // namespace
 
-// The port before the epoch: who sees the new epoch sees the port that belongs to it.
-void Resolver::resolve(RouteOwner owner, ipc::AddressVector& av, u32 local_port, u16 pkey) const {
-  av.group = 0;
-  std::atomic_ref(av.port).store(world_.routes.resolve(owner, av, local_port, pkey), std::memory_order_relaxed);
+// Port and way before the epoch: who sees the new epoch sees what belongs to it.
+void Resolver::answer(ipc::AddressVector& av, u32 port, u32 way) const {
+  std::atomic_ref(av.port).store(port, std::memory_order_relaxed);
+  std::atomic_ref(av.way).store(way, std::memory_order_relaxed);
   std::atomic_ref(av.route_epoch).store(world_.routes.epoch(), std::memory_order_release);
 }
 
-Result<void> Resolver::resolve_datagram(RouteOwner owner, ipc::AddressVector& av, u32 local_port) const {
+void Resolver::resolve(RouteOwner owner, ipc::AddressVector& av, u32 local_port, u16 pkey) {
+  av.group = 0;
+  av.reach = ipc::Reach::everyone;
+  const Way way = world_.routes.resolve(owner, av, local_port, pkey);
+  answer(av, way.ports.empty() ? 0 : way.ports.front(), ways_.publish(owner, way, av.reach));
+}
+
+void Resolver::resolve_multicast(RouteOwner owner, ipc::AddressVector& av, u32 local_port) {
+  const auto way = world_.routes.resolve_multicast(owner, av, local_port);
+  av.reach = way ? ipc::Reach::listed : ipc::Reach::everyone;
+  answer(av, 0, ways_.publish(owner, way.value_or(Way{}), av.reach));
+}
+
+Result<void> Resolver::resolve_datagram(RouteOwner owner, ipc::AddressVector& av, u32 local_port) {
   ipc::LinkLayer layer = world_.port(local_port).link_layer;
   // Multicast without the group's GID leads nowhere: receivers tell groups apart by it.
   bool grouped = hca::is_multicast(av, layer) && av.is_global && hca::is_multicast_gid(av.dgid);
@@ -30,11 +43,14 @@ Result<void> Resolver::resolve_datagram(RouteOwner owner, ipc::AddressVector& av
   }
   auto group = groups_.acquire(layer, av.dgid, av.dlid);
   if (!group) return fail(group.error());
-  av.port = 0;
   av.group = *group;
-  world_.routes.resolve_multicast(owner, av, local_port);
-  av.route_epoch = world_.routes.epoch();
+  resolve_multicast(owner, av, local_port);
   return {};
+}
+
+void Resolver::forget(RouteOwner owner) {
+  ways_.forget(owner);
+  world_.routes.forget(owner);
 }
 
 Ahs::Ahs(World& world, Pds& pds, Groups& groups, Resolver& resolver)
@@ -79,8 +95,7 @@ Result<u32> Ahs::find_route(u32 id) {
     resolver_.resolve(owner, ah.av, ah.port);
     return ah.av.port;
   }
-  world_.routes.resolve_multicast(owner, ah.av, ah.port);
-  std::atomic_ref(ah.av.route_epoch).store(world_.routes.epoch(), std::memory_order_release);
+  resolver_.resolve_multicast(owner, ah.av, ah.port);
   return 0;
 }
 
@@ -88,7 +103,7 @@ void Ahs::drop(u32 id) {
   auto found = ahs_.find(id);
   if (found == ahs_.end()) return;
   world_.segment.ahs[id].generation.store(0, std::memory_order_seq_cst);
-  world_.routes.forget({ipc::ObjectKind::ah, id});
+  resolver_.forget({ipc::ObjectKind::ah, id});
   if (found->second.group) groups_.release(found->second.group);
   pds_.unuse(found->second.pd);
   ahs_.erase(found);

@@ -6,6 +6,7 @@
 #include "daemon/objects/groups.h"
 #include "daemon/objects/index_pool.h"
 #include "daemon/objects/pds.h"
+#include "daemon/objects/published_ways.h"
 #include "ipc/protocol.h"
 
 namespace softib::daemon {
@@ -17,19 +18,26 @@ struct AhObject {
   u32 group;  // 0 = unicast
 };
 
-// Where an address vector leads: fills in port or group, and the epoch of the answer.
+// Where an address vector leads: fills in port or group, way, and the epoch of the answer.
 class Resolver {
  public:
-  Resolver(World& world, Groups& groups) : world_(world), groups_(groups) {}
+  Resolver(World& world, Groups& groups) : world_(world), groups_(groups), ways_(world) {}
 
   // Unicast. `pkey` 0: not known, not checked on the way.
-  void resolve(RouteOwner owner, ipc::AddressVector& av, u32 local_port, u16 pkey = 0) const;
+  void resolve(RouteOwner owner, ipc::AddressVector& av, u32 local_port, u16 pkey = 0);
+  // The members that a group's address reaches.
+  void resolve_multicast(RouteOwner owner, ipc::AddressVector& av, u32 local_port);
   // Either; a multicast group is acquired, the caller releases it.
-  Result<void> resolve_datagram(RouteOwner owner, ipc::AddressVector& av, u32 local_port) const;
+  Result<void> resolve_datagram(RouteOwner owner, ipc::AddressVector& av, u32 local_port);
+  // The owner goes.
+  void forget(RouteOwner owner);
 
  private:
+  void answer(ipc::AddressVector& av, u32 port, u32 way) const;
+
   World& world_;
   Groups& groups_;
+  PublishedWays ways_;
 };
 
 class Ahs {

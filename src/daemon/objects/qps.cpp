@@ -124,7 +124,7 @@ void Qps::drop(ContextObject& context, u32 qpn) {
   ipc::Qp& qp = segment_.qps[qpn];
   qp.state.store(QpState::destroyed, std::memory_order_seq_cst);
   qp.generation.store(0, std::memory_order_seq_cst);
-  parts_.world.routes.forget({ipc::ObjectKind::qp, qpn});
+  parts_.resolver.forget({ipc::ObjectKind::qp, qpn});
   parts_.groups.leave_all(qpn);
   parts_.keys.unbind_from(context, qpn);
   parts_.cqs.unuse(object.send_cq);

@@ -1,16 +1,11 @@
 #include "daemon/plane/accounts.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace softib::daemon {
 
 namespace {
-
-std::vector<net::Hop> reversed(const std::vector<net::Hop>& hops) {
-  std::vector<net::Hop> back;
-  for (auto hop = hops.rbegin(); hop != hops.rend(); ++hop) back.push_back({hop->in, hop->out});
-  return back;
-}
 
 u64 load(const std::atomic<u64>& counter) { return counter.load(std::memory_order_relaxed); }
 
@@ -22,6 +17,25 @@ Accounts::Counts Accounts::read(RouteOwner owner) const {
   return {load(traffic.out_packets), load(traffic.out_words), load(traffic.back_packets), load(traffic.back_words)};
 }
 
+// What a trap about one of its packets tells.
+net::BadKey Accounts::facts_of(RouteOwner owner) const {
+  const bool is_ah = owner.kind == ipc::ObjectKind::ah;
+  const ipc::Ah& ah = segment_.ahs[owner.id & (ipc::max_ahs - 1)];
+  const ipc::Qp& qp = segment_.qps[owner.id & (ipc::max_qps - 1)];
+  const ipc::AddressVector& av = is_ah ? ah.av : qp.av;
+  const ipc::Port& port = segment_.ports[(is_ah ? ah.port : qp.port) & (ipc::max_ports - 1)];
+  net::BadKey facts;
+  facts.key = is_ah ? port.pkeys[0] : qp.pkey;
+  facts.slid = port.lid;
+  facts.dlid = av.dlid;
+  facts.sl = av.sl;
+  facts.source_qp = is_ah ? 0 : qp.qpn;
+  facts.destination_qp = is_ah ? 0 : qp.dest_qpn;
+  std::memcpy(facts.source.data(), port.gids[0].raw, facts.source.size());
+  if (av.is_global) std::memcpy(facts.destination.data(), av.dgid.raw, facts.destination.size());
+  return facts;
+}
+
 void Accounts::settle(RouteOwner owner, Account& account) {
   const Counts now = read(owner);
   if (now == account.seen) return;
@@ -30,18 +44,42 @@ void Accounts::settle(RouteOwner owner, Account& account) {
   account.seen = now;
   network_.count(account.there, {grown[0], grown[1], account.multicast});
   if (grown[2]) network_.count(account.back, {grown[2], grown[3], false});
+  if (grown[0] == 0) return;
+  for (const net::Path& path : account.losses) network_.count_loss(path, facts_of(owner), grown[0]);
 }
 
-void Accounts::take(RouteOwner owner, std::vector<net::Hop> hops, bool multicast) {
+// What was counted until now went along the old way.
+Accounts::Account& Accounts::begin(RouteOwner owner) {
   auto [found, fresh] = accounts_.try_emplace(owner);
   Account& account = found->second;
   if (fresh)
     account.seen = read(owner);
   else
     settle(owner, account);
-  account.back = multicast ? std::vector<net::Hop>{} : reversed(hops);
-  account.there = std::move(hops);
-  account.multicast = multicast;
+  account.losses.clear();
+  return account;
+}
+
+void Accounts::take(RouteOwner owner, net::Path path) {
+  Account& account = begin(owner);
+  account.multicast = false;
+  account.back = net::reversed(path.hops);
+  account.there = path.hops;
+  if (path.loss != net::Loss::none) account.losses.push_back(std::move(path));
+}
+
+// Each link of the tree once.
+void Accounts::take_tree(RouteOwner owner, const std::vector<net::Path>& paths) {
+  std::map<net::PortRef, net::Hop> links;
+  Account& account = begin(owner);
+  for (const net::Path& path : paths) {
+    for (const net::Hop& hop : path.hops) links.emplace(hop.out, hop);
+    if (path.loss != net::Loss::none) account.losses.push_back(path);
+  }
+  account.multicast = true;
+  account.back.clear();
+  account.there.clear();
+  for (const auto& [out, hop] : links) account.there.push_back(hop);
 }
 
 void Accounts::forget(RouteOwner owner) {

@@ -17,8 +17,10 @@ class Accounts {
  public:
   Accounts(ipc::Segment& segment, net::Network& network) : segment_(segment), network_(network) {}
 
-  // From now on the owner's traffic goes along these links.
-  void take(RouteOwner owner, std::vector<net::Hop> hops, bool multicast);
+  // From now on the owner's traffic goes along this path, and gets lost there if it ends early.
+  void take(RouteOwner owner, net::Path path);
+  // Multicast: a copy along each path.
+  void take_tree(RouteOwner owner, const std::vector<net::Path>& paths);
   // It goes: its last traffic is counted.
   void forget(RouteOwner owner);
   void settle_all();
@@ -28,11 +30,14 @@ class Accounts {
   struct Account {
     std::vector<net::Hop> there;
     std::vector<net::Hop> back;
+    std::vector<net::Path> losses;  // of each packet
     bool multicast = false;
     Counts seen{};
   };
 
   [[nodiscard]] Counts read(RouteOwner owner) const;
+  [[nodiscard]] net::BadKey facts_of(RouteOwner owner) const;
+  Account& begin(RouteOwner owner);
   void settle(RouteOwner owner, Account& account);
 
   ipc::Segment& segment_;

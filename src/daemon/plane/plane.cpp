@@ -51,6 +51,7 @@ Plane::Plane(const fabric::Fabric& fabric, ipc::Segment& segment, Watcher& watch
       layer_(*this),
       files_(watcher),
       network_(net::Network::create(fabric, *this)),
+      shapes_(segment, *network_, fabric.pace),
       accounts_(segment, *network_) {
   number_ports(fabric);
   for (u32 index = 1; index < refs_.size(); ++index)
@@ -164,29 +165,44 @@ bool Plane::take_routes_changed() { return std::exchange(routes_changed_, false)
 
 u16 Plane::pkey_or_first(u32 port, u16 pkey) const { return pkey ? pkey : segment_.ports[port].pkeys[0]; }
 
-u32 Plane::find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) {
-  if (port == 0 || port >= refs_.size()) return 0;
+Way Plane::find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) {
+  if (port == 0 || port >= refs_.size()) return {};
   net::Path path = network_->walk(refs_[port], dlid, sl, pkey_or_first(port, pkey));
+  Way way;
   // Whether the keys of both ends go together is looked at with each message.
   const bool arrived = path.loss == net::Loss::none || (path.loss == net::Loss::bad_pkey && !path.leaving);
-  const u32 end = arrived ? index_of(path.end) : 0;
-  accounts_.take(owner, std::move(path.hops), false);
-  return end;
+  if (const u32 end = arrived ? index_of(path.end) : 0; end != 0) {
+    way.ports = {end};
+    way.there = shapes_.of(path.hops);
+    way.back = shapes_.of(net::reversed(path.hops));
+  }
+  accounts_.take(owner, std::move(path));
+  return way;
 }
 
-// Each link of the tree once.
-void Plane::find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) {
-  if (port == 0 || port >= refs_.size()) return;
-  std::map<PortRef, net::Hop> links;
-  for (const net::Path& path : network_->walk_multicast(refs_[port], mlid, sl, pkey_or_first(port, 0)))
-    for (const net::Hop& hop : path.hops) links.emplace(hop.out, hop);
-  std::vector<net::Hop> hops;
-  for (const auto& [out, hop] : links) hops.push_back(hop);
-  accounts_.take(owner, std::move(hops), true);
+// The sender's own port is always reached: its HCA hands the packet to other members there. Of the links, the first
+// holds up the sender; copies that get lost further on are nobody's time.
+Way Plane::find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) {
+  if (port == 0 || port >= refs_.size()) return {};
+  const std::vector<net::Path> paths = network_->walk_multicast(refs_[port], mlid, sl, pkey_or_first(port, 0));
+  Way way{{port}, {}, {}};
+  for (const net::Path& path : paths) {
+    const u32 end = path.loss == net::Loss::none ? index_of(path.end) : 0;
+    if (end) way.ports.push_back(end);
+    if (way.there.empty() && !path.hops.empty()) way.there = shapes_.of(std::span(path.hops).first(1));
+  }
+  std::sort(way.ports.begin(), way.ports.end());
+  accounts_.take_tree(owner, paths);
+  return way;
+}
+
+void Plane::settle_traffic() {
+  accounts_.settle_all();
+  shapes_.settle();
 }
 
 net::Network::Counters Plane::counters(u32 port) {
-  accounts_.settle_all();
+  settle_traffic();
   return network_->counters(refs_[port]);
 }
 
@@ -231,7 +247,7 @@ void Plane::umad_readable(u32 file, u64 now) {
 }
 
 void Plane::send(u32 port, const wire::Packet& packet) {
-  if (wire::class_of(packet.mad) == wire::MgmtClass::performance) accounts_.settle_all();
+  if (wire::class_of(packet.mad) == wire::MgmtClass::performance) settle_traffic();
   network_->send(refs_[port], packet);
 }
 

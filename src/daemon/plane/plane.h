@@ -8,6 +8,7 @@
 #include "daemon/mad/files.h"
 #include "daemon/mad/layer.h"
 #include "daemon/plane/accounts.h"
+#include "daemon/plane/shapes.h"
 #include "daemon/routes.h"
 #include "fabric/fabric.h"
 #include "fabric/sysfs.h"
@@ -55,8 +56,8 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   [[nodiscard]] fabric::PortStatus status(u32 port) const;  // by index in the segment
 
   // -- Ways, for the data path; its traffic is counted along them
-  u32 find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) override;
-  void find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) override;
+  Way find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) override;
+  Way find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) override;
   void forget(RouteOwner owner) override { accounts_.forget(owner); }
   // The counters of a port, with all traffic until now.
   [[nodiscard]] net::Network::Counters counters(u32 port);
@@ -79,6 +80,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   [[nodiscard]] u16 pkey_index(u32 port, u16 pkey) const override;
   [[nodiscard]] wire::GidBytes gid(u32 port, u8 index) const override;
 
+  void settle_traffic();
   void number_ports(const fabric::Fabric& fabric);
   void start_managers(const fabric::Fabric& fabric);
   void preset_lids(const fabric::Fabric& fabric);
@@ -90,6 +92,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   MadLayer layer_;
   UmadFiles files_;
   std::unique_ptr<net::Network> network_;
+  Shapes shapes_;
   Accounts accounts_;
   std::vector<net::PortRef> refs_;         // by index in the segment
   std::vector<std::vector<u32>> indices_;  // by node and port number; 0: not a host's

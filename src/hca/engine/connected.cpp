@@ -4,6 +4,7 @@
 // moved. What UC loses, it loses in silence: every failure past the local side completes with success.
 
 #include "hca/engine/keys.h"
+#include "hca/engine/passage.h"
 #include "hca/engine/qp_error.h"
 #include "hca/engine/responder.h"
 #include "hca/engine/route.h"
@@ -211,6 +212,11 @@ Outcome invalidate(Context& context, const SendWork& work) {
                                                                           : Outcome::failure(WcStatus::loc_qp_op_err);
 }
 
+WireCost cost_of(const SendWork& work, u64 bytes) {
+  const Qp& qp = work.qp;
+  return wire_cost(qp.type, work.opcode(), bytes, qp.path_mtu, qp.av.is_global != 0);
+}
+
 void count(ipc::Traffic& traffic, const WireCost& cost) {
   add_alone(traffic.out_packets, cost.out_packets);
   add_alone(traffic.out_words, cost.out_words);
@@ -224,19 +230,50 @@ void advance(const SendWork& work, Qp& peer, u64 bytes) {
   u32 next = (qp.requester.next_psn + packets_of(bytes, qp.path_mtu)) & psn_mask;
   qp.requester.next_psn = next;
   peer.responder.expected_psn = next;
-  count(qp.traffic, wire_cost(qp.type, work.opcode(), bytes, qp.path_mtu, qp.av.is_global != 0));
+  count(qp.traffic, cost_of(work, bytes));
 }
 
-Outcome reach_peer(Context& context, const SendWork& work, const Buffers& local) {
+// What was sent in vain: no answer, or a negative one, which is as long as an acknowledgement.
+void count_failure(const SendWork& work, u64 bytes, const Outcome& outcome) {
+  WireCost cost = cost_of(work, bytes);
+  const bool refused = outcome.verdict != Verdict::lost && is_reliable(work.qp);
+  const bool global = work.qp.av.is_global != 0;
+  cost.back_packets = refused ? 1 : 0;
+  cost.back_words = refused ? wire_words::each + wire_words::aeth + (global ? wire_words::grh : 0) : 0;
+  count(work.qp.traffic, cost);
+}
+
+// Statuses of the requester's own making: nothing was sent.
+bool is_local(WcStatus status) {
+  return status == WcStatus::loc_len_err || status == WcStatus::loc_qp_op_err || status == WcStatus::loc_prot_err;
+}
+
+// The silence of nobody, as RC and UC hear it.
+Outcome no_answer(const Qp& qp) { return is_reliable(qp) ? Outcome::lost() : Outcome::success(); }
+
+Outcome reach_peer(Context& context, const SendWork& work, Qp& peer, const Buffers& local) {
+  Qp& qp = work.qp;
+  // An unexpected PSN is dropped by RC. UC takes the first packet of any message.
+  if (is_reliable(qp) && peer.responder.expected_psn != qp.requester.next_psn) return Outcome::lost();
+  note_established(context, peer, peer.state.load(std::memory_order_relaxed));
+  if (!fits_mtus(qp, peer, local.total)) return refuse(context, qp, peer, WcStatus::rem_inv_req_err);
+  return request(context, work, peer, local);
+}
+
+Outcome send(Context& context, const SendWork& work, const Buffers& local) {
   Qp& qp = work.qp;
   Qp* peer = connected_peer(context, qp);
-  if (!peer) return is_reliable(qp) ? Outcome::lost() : Outcome::success();
-  // An unexpected PSN is dropped by RC. UC takes the first packet of any message.
-  if (is_reliable(qp) && peer->responder.expected_psn != qp.requester.next_psn) return Outcome::lost();
-  note_established(context, *peer, peer->state.load(std::memory_order_relaxed));
-  if (!fits_mtus(qp, *peer, local.total)) return refuse(context, qp, *peer, WcStatus::rem_inv_req_err);
-  Outcome outcome = request(context, work, *peer, local);
-  if (outcome.verdict == Verdict::completed && outcome.status == WcStatus::success) advance(work, *peer, local.total);
+  if (must_pass(qp.av)) [[unlikely]] {
+    if (auto held = pass(context, work, qp.av, cost_of(work, local.total))) {
+      if (held->verdict != Verdict::on_its_way) count_failure(work, local.total, Outcome::lost());
+      return *held;
+    }
+  }
+  const Outcome outcome = peer ? reach_peer(context, work, *peer, local) : no_answer(qp);
+  if (peer && outcome.verdict == Verdict::completed && outcome.status == WcStatus::success) [[likely]]
+    advance(work, *peer, local.total);
+  else if (!is_local(outcome.status))
+    count_failure(work, local.total, peer ? outcome : Outcome::lost());
   return outcome;
 }
 
@@ -251,7 +288,7 @@ Outcome carry_out_connected(Context& context, const SendWork& work) {
   Buffers local;
   WcStatus status = gather(context, work, reads_back(opcode) ? LocalUse::write : LocalUse::read, local);
   if (status != WcStatus::success) return Outcome::failure(status);
-  return reach_peer(context, work, local);
+  return send(context, work, local);
 }
 
 }  // namespace softib::hca

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <span>
 
+#include "hca/engine/passage.h"
 #include "hca/engine/responder.h"
 #include "hca/engine/route.h"
 #include "hca/engine/send_work.h"
@@ -83,8 +86,28 @@ void deliver_datagram(Context& context, Qp& target, const Datagram& datagram) {
   static_cast<void>(deliver(context, target, message));
 }
 
+// Whether the switches' tables lead the group's packets to a port.
+class Reached {
+ public:
+  Reached(Context& context, ipc::Ah& ah) {
+    everyone_ = ah.av.reach == ipc::Reach::everyone;
+    const u64 offset = u64{std::atomic_ref(ah.av.way).load(std::memory_order_relaxed)} * ipc::page_size;
+    if (offset == 0 || offset + sizeof(ipc::Way) > ipc::arena_size) return;
+    const u8* at = context.segment.arena + offset;
+    const u64 room = std::min<u64>((ipc::arena_size - offset - sizeof(ipc::Way)) / sizeof(u32), ipc::max_ports);
+    ports_ = {reinterpret_cast<const u32*>(at + sizeof(ipc::Way)),
+              std::min<u64>(reinterpret_cast<const ipc::Way*>(at)->port_count, room)};
+  }
+  [[nodiscard]] bool has(u32 port) const { return everyone_ || std::binary_search(ports_.begin(), ports_.end(), port); }
+
+ private:
+  bool everyone_;
+  std::span<const u32> ports_;
+};
+
 // The members as they stand; softibd replaces the list, so a changed sequence means to look again.
 void deliver_to_group(Context& context, const Datagram& datagram, u32 index) {
+  const Reached reached(context, datagram.ah);
   ipc::Group& group = context.segment.groups[index & (ipc::max_groups - 1)];
   u64 list;
   u32 count, sequence;
@@ -96,15 +119,15 @@ void deliver_to_group(Context& context, const Datagram& datagram, u32 index) {
   } while ((sequence & 1) || group.sequence.load(std::memory_order_relaxed) != sequence);
   u64 room = (ipc::arena_size - (list & (ipc::arena_size - 1))) / sizeof(u32);
   auto* members = reinterpret_cast<const u32*>(context.segment.arena + (list & (ipc::arena_size - 1)));
-  for (u32 i = 0; i < std::min<u64>(count, room); ++i)
-    if (Qp* member = context.qp(members[i])) deliver_datagram(context, *member, datagram);
+  for (u32 i = 0; i < std::min<u64>(count, room); ++i) {
+    Qp* member = context.qp(members[i]);
+    if (member && reached.has(member->port)) deliver_datagram(context, *member, datagram);
+  }
 }
 
-void deliver_to_one(Context& context, const Datagram& datagram, u32 qpn) {
+void deliver_to_one(Context& context, const Datagram& datagram, u32 qpn, u32 port) {
   Qp* target = context.qp(qpn);
-  const u32 ah_index = datagram.work.wqe.wr.wr.ud.ah_num;
-  if (target && target->port == port_behind(context, ah_index, datagram.ah))
-    deliver_datagram(context, *target, datagram);
+  if (target && target->port == port) deliver_datagram(context, *target, datagram);
 }
 
 ipc::Ah* find_ah(Context& context, const SendWork& work) {
@@ -133,15 +156,21 @@ Outcome carry_out_datagram(Context& context, const SendWork& work) {
   if (global) write_grh(grh, port, ah->av, local.total);
   const auto& ud = work.wqe.wr.wr.ud;
   u32 qkey = ud.remote_qkey & controlled_qkey ? work.qp.qkey : ud.remote_qkey;
+  const u32 there = port_behind(context, ud.ah_num, *ah);
+  const WireCost cost = wire_cost(ipc::QpType::ud, work.opcode(), local.total, work.qp.path_mtu, global);
+  std::optional<Outcome> held;
+  if (must_pass(ah->av)) [[unlikely]]
+    held = pass(context, work, ah->av, cost);
+  if (held && held->verdict == Verdict::on_its_way) return *held;
+  ah->traffic.out_packets.fetch_add(cost.out_packets, std::memory_order_relaxed);
+  ah->traffic.out_words.fetch_add(cost.out_words, std::memory_order_relaxed);
+  if (held) return *held;
+
   Datagram datagram{work, *ah, ah->av, local, global ? grh : nullptr, qkey};
   if (ah->av.group && ud.remote_qpn == multicast_qpn)
     deliver_to_group(context, datagram, ah->av.group);
   else
-    deliver_to_one(context, datagram, ud.remote_qpn);
-
-  const WireCost cost = wire_cost(ipc::QpType::ud, work.opcode(), local.total, work.qp.path_mtu, global);
-  ah->traffic.out_packets.fetch_add(cost.out_packets, std::memory_order_relaxed);
-  ah->traffic.out_words.fetch_add(cost.out_words, std::memory_order_relaxed);
+    deliver_to_one(context, datagram, ud.remote_qpn, there);
   return Outcome::success();
 }
 

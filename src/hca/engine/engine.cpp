@@ -94,6 +94,8 @@ void DirectEngine::reset(Qp& qp) {
   wait_quiescent();
   qp.requester.wait.store(Wait::none, std::memory_order_release);
   qp.requester.active.store(0, std::memory_order_release);
+  qp.requester.passage = ipc::Passage::none;
+  qp.requester.packets_left = 0;
   helper_.queue().discard(qp);
   ipc::LockGuard guard(qp.responder.lock, context_.slot);
   auto& responder = qp.responder;

@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,7 +23,8 @@ using ipc::Wait;
 
 constexpr u64 shortest_watch_ns = 200'000;
 constexpr u64 longest_watch_ns = 100'000'000;
-constexpr u64 try_again_ns = 50'000;  // another thread was driving when a wait ended
+constexpr unsigned long timer_slack_ns = 1'000;  // messages on paced links are due at such times
+constexpr u64 try_again_ns = 50'000;             // another thread was driving when a wait ended
 
 }  // namespace
 
@@ -74,6 +76,7 @@ bool Helper::park() {
 }
 
 void Helper::loop() {
+  ::prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
   ipc::Process& self = context_.process(context_.slot);
   for (;;) {
     u32 seen = self.kick.load(std::memory_order_acquire);
@@ -156,7 +159,7 @@ u64 Helper::serve_waits() {
     }
     // Maybe a new wait by now; or the resume met another driver and is to be repeated.
     if (qp->requester.wait.load(std::memory_order_acquire) != Wait::none)
-      next = std::min(next, std::max(qp->requester.deadline, now + try_again_ns));
+      next = std::min(next, qp->requester.deadline > now ? qp->requester.deadline : now + try_again_ns);
   }
   return next;
 }

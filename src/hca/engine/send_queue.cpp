@@ -1,6 +1,7 @@
 #include "hca/engine/send_queue.h"
 
 #include "hca/engine/completion.h"
+#include "hca/engine/passage.h"
 #include "hca/engine/qp_error.h"
 #include "hca/engine/ring.h"
 #include "hca/engine/send_work.h"
@@ -75,6 +76,8 @@ void fill_retries(Qp& qp) {
   qp.requester.retries_left = qp.retry_count;
   qp.requester.rnr_left = qp.rnr_retry;
   qp.requester.rnr_since = 0;
+  qp.requester.passage = ipc::Passage::none;
+  qp.requester.packets_left = 0;
 }
 
 u64 rnr_pause(Qp& qp, u8 timer, u64 now) {
@@ -87,6 +90,10 @@ u64 rnr_pause(Qp& qp, u8 timer, u64 now) {
 // A wait begins; gives false when its retries are used up, with the status in `status`.
 bool begin_wait(Qp& qp, const Outcome& outcome, WcStatus& status) {
   auto& requester = qp.requester;
+  if (outcome.verdict == Verdict::on_its_way) {
+    requester.wait.store(Wait::passage, std::memory_order_release);
+    return true;
+  }
   bool rnr = outcome.verdict == Verdict::not_ready;
   bool unlimited = rnr && qp.rnr_retry == rnr_retry_for_ever;
   u32& left = rnr ? requester.rnr_left : requester.retries_left;
@@ -137,7 +144,7 @@ bool SendQueue::step(Qp& qp, Begun begun) {
   Ring ring(context_.segment, qp.sq_ring, qp.sq_mask);
   u32 at = ring.consumer();
   if (at == ring.producer()) return false;
-  const auto& wqe = *ring.at<abi::SendWqe>(at, qp.sq_log2_size);
+  auto& wqe = *ring.at<abi::SendWqe>(at, qp.sq_log2_size);
   QpState state = qp.state.load(std::memory_order_acquire);
   if (state == QpState::err || state == QpState::sqe) {
     complete(context_, qp, wqe, WcStatus::wr_flush_err, 0);
@@ -165,8 +172,11 @@ bool SendQueue::step(Qp& qp, Begun begun) {
 }
 
 void SendQueue::run(Qp& qp) {
-  while (qp.requester.wait.load(std::memory_order_acquire) == Wait::none && step(qp, Begun::no)) {
+  auto& wait = qp.requester.wait;
+  while (wait.load(std::memory_order_acquire) == Wait::none && step(qp, Begun::no)) {
   }
+  if (wait.load(std::memory_order_relaxed) == Wait::passage) [[unlikely]]
+    note_posted(context_, qp);
 }
 
 void SendQueue::drive(Qp& qp) {

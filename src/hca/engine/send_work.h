@@ -10,7 +10,7 @@ namespace softib::hca {
 // A work request as it stands in the send ring.
 struct SendWork {
   ipc::Qp& qp;
-  const abi::SendWqe& wqe;
+  abi::SendWqe& wqe;
 
   [[nodiscard]] WrOpcode opcode() const { return static_cast<WrOpcode>(wqe.wr.opcode); }
   [[nodiscard]] bool has(SendFlag flag) const { return wqe.wr.send_flags & flag; }

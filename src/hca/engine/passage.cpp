@@ -1,0 +1,202 @@
+#include "hca/engine/passage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <span>
+#include <utility>
+
+#include "hca/engine/ring.h"
+#include "hca/engine/timers.h"
+
+namespace softib::hca {
+
+namespace {
+
+using ipc::Link;
+using ipc::Passage;
+
+// What would arrive within this time arrives at once: no thread can wait for less.
+constexpr u64 at_once_ns = 2'000;
+constexpr u64 bits_of_word = 32;
+
+// The links on a way. The list lies in memory that any process can write: counts are bounded.
+class Links {
+ public:
+  Links(Context& context, ipc::AddressVector& av) : links_(context.segment.links) {
+    const u64 offset = u64{std::atomic_ref(av.way).load(std::memory_order_relaxed)} * ipc::page_size;
+    if (offset == 0 || offset + sizeof(ipc::Way) > ipc::arena_size) return;
+    const u8* at = context.segment.arena + offset;
+    const auto& way = *reinterpret_cast<const ipc::Way*>(at);
+    const u64 room = std::min<u64>((ipc::arena_size - offset - sizeof way) / sizeof(u32), longest);
+    const u64 skip = std::min<u64>(way.port_count, room);
+    const u64 there = std::min<u64>(way.there_count, room - skip);
+    const auto* entries = reinterpret_cast<const u32*>(at + sizeof way) + skip;
+    there_ = {entries, there};
+    back_ = {entries + there, std::min<u64>(way.back_count, room - skip - there)};
+  }
+
+  [[nodiscard]] std::span<const u32> there() const { return there_; }
+  [[nodiscard]] std::span<const u32> back() const { return back_; }
+  [[nodiscard]] Link& at(u32 index) const { return links_[index & (ipc::max_links - 1)]; }
+
+ private:
+  static constexpr u64 longest = ipc::max_ports + 128;
+  Link* links_;
+  std::span<const u32> there_;
+  std::span<const u32> back_;
+};
+
+// Takes the link for as long as the words need it, from `start` at the earliest. Gives when they have left it.
+u64 occupy(Link& link, u64 words, u64 start) {
+  const u64 mbps = link.mbps.load(std::memory_order_relaxed);
+  if (mbps == 0) return start;
+  const u64 duration = words * bits_of_word * 1000 / mbps;
+  u64 busy = link.busy_until.load(std::memory_order_relaxed);
+  u64 begin;
+  do begin = std::max(busy, start);
+  while (!link.busy_until.compare_exchange_weak(busy, begin + duration, std::memory_order_relaxed));
+  if (begin > start) link.waited_ns.fetch_add(begin - start, std::memory_order_relaxed);
+  return begin + duration;
+}
+
+// Switches pass a packet on while it comes in, so a message is through when the slowest link has let go of it.
+u64 send_over(const Links& links, std::span<const u32> way, u64 words, u64 start) {
+  u64 end = start;
+  for (const u32 index : way) end = std::max(end, occupy(links.at(index), words, start));
+  return end;
+}
+
+u64 delay_of(const Links& links, std::span<const u32> way) {
+  u64 sum = 0;
+  for (const u32 index : way) sum += links.at(index).delay_ns.load(std::memory_order_relaxed);
+  return sum;
+}
+
+double loss_of(const Link& link, u64 words) {
+  const double drop = link.drop.load(std::memory_order_relaxed);
+  const double errors = link.bit_errors.load(std::memory_order_relaxed);
+  if (!(drop > 0) && !(errors > 0)) return 0;
+  return 1 - (1 - std::clamp(drop, 0.0, 1.0)) * std::pow(1 - std::clamp(errors, 0.0, 1.0), words * bits_of_word);
+}
+
+double dice() {
+  thread_local std::minstd_rand random(static_cast<u32>(now_ns()));
+  return std::uniform_real_distribution<double>(0, 1)(random);
+}
+
+// The first of `packets` that gets lost on the link; `packets` if none does.
+u64 first_lost(double chance, u64 packets) {
+  if (!(chance > 0)) return packets;
+  if (chance >= 1) return 0;
+  const double skipped = std::log1p(-dice()) / std::log1p(-chance);
+  return skipped < static_cast<double>(packets) ? static_cast<u64>(skipped) : packets;
+}
+
+// Sends the packets over all links of a way; gives the first that got lost somewhere, which that link counts.
+u64 first_lost(const Links& links, std::span<const u32> way, u64 words_each, u64 packets) {
+  u64 first = packets;
+  Link* where = nullptr;
+  for (const u32 index : way) {
+    Link& link = links.at(index);
+    const u64 lost = first_lost(loss_of(link, words_each), first);
+    if (lost >= first) continue;
+    first = lost;
+    where = &link;
+  }
+  if (where) where->lost_packets.fetch_add(1, std::memory_order_relaxed);
+  return first;
+}
+
+// RC: a packet that is missing while others follow is asked for again at once, which costs little; up to retry_count
+// times in a row for the same one. When the last is missing, or the answer, nobody knows before the ACK time-out: what
+// then remains to be sent again is that packet.
+bool survives(const Links& links, ipc::Qp& qp, const WireCost& cost) {
+  u64 left = std::max<u64>(qp.requester.packets_left ? qp.requester.packets_left : cost.out_packets, 1);
+  const u64 each = cost.out_words / std::max<u64>(cost.out_packets, 1);
+  u32 in_a_row = 0;
+  for (;;) {
+    const u64 lost = first_lost(links, links.there(), each, left);
+    if (lost == left) break;
+    in_a_row = lost == 0 ? in_a_row + 1 : 1;
+    left -= lost;
+    qp.requester.packets_left = static_cast<u32>(left);
+    if (left == 1 || in_a_row > qp.retry_count) return false;
+  }
+  qp.requester.packets_left = 1;
+  const u64 answers = cost.back_packets;
+  if (answers == 0) return true;
+  return first_lost(links, links.back(), cost.back_words / answers, answers) == answers;
+}
+
+// Unreliable messages: one lost packet is the end of it.
+bool arrives_whole(const Links& links, const WireCost& cost) {
+  const u64 packets = std::max<u64>(cost.out_packets, 1);
+  return first_lost(links, links.there(), cost.out_words / packets, packets) == packets;
+}
+
+// The time when a request was seen to be posted while others were on their way; in fields of the entry that are the
+// kernel's. 0: it went to the head of an idle queue.
+u64 posted_at(const abi::SendWqe& wqe) { return u64{wqe.last_psn} << 32 | wqe.first_psn; }
+
+void set_posted_at(abi::SendWqe& wqe, u64 time) {
+  wqe.first_psn = static_cast<u32>(time);
+  wqe.last_psn = static_cast<u32>(time >> 32);
+}
+
+// When the message has got where its effect is: at the peer, of READ and atomics back here.
+u64 arrival(const Links& links, const SendWork& work, const WireCost& cost, u64 now) {
+  auto& requester = work.qp.requester;
+  const u64 posted = posted_at(work.wqe);
+  const u64 start = std::max(requester.sent_until, posted && posted < now ? posted : now);
+  const bool comes_back = work.opcode() == WrOpcode::rdma_read || work.opcode() == WrOpcode::compare_swap ||
+                          work.opcode() == WrOpcode::fetch_add;
+  u64 sent = send_over(links, links.there(), cost.out_words, start);
+  u64 delay = delay_of(links, links.there());
+  const u64 answered = send_over(links, links.back(), cost.back_words, start);
+  if (comes_back) {
+    sent = std::max(sent, answered);
+    delay += delay_of(links, links.back());
+  }
+  requester.sent_until = sent;
+  return sent + delay;
+}
+
+Outcome lost_on_the_way(const ipc::Qp& qp) { return qp.type == ipc::QpType::rc ? Outcome::lost() : Outcome::success(); }
+
+}  // namespace
+
+void note_posted(Context& context, const ipc::Qp& qp) {
+  const Ring ring(context.segment, qp.sq_ring, qp.sq_mask);
+  const u64 now = now_ns();
+  // From the newest back to those that were noted before; the one at the head is on its way.
+  for (u32 at = ring.producer(); at != ring.next(ring.consumer()) && at != ring.consumer();) {
+    at = (at - 1) & qp.sq_mask;
+    auto& wqe = *ring.at<abi::SendWqe>(at, qp.sq_log2_size);
+    if (posted_at(wqe)) return;
+    set_posted_at(wqe, now);
+  }
+}
+
+std::optional<Outcome> pass(Context& context, const SendWork& work, ipc::AddressVector& av, const WireCost& cost) {
+  auto& requester = work.qp.requester;
+  Passage passage = std::exchange(requester.passage, Passage::none);
+  if (passage == Passage::none) {
+    const Links links(context, av);
+    const u64 now = now_ns();
+    const u64 due = arrival(links, work, cost, now);
+    set_posted_at(work.wqe, 0);  // ibv_post_send doesn't wipe what it doesn't use
+    const bool whole = work.qp.type == ipc::QpType::rc ? survives(links, work.qp, cost) : arrives_whole(links, cost);
+    passage = whole ? Passage::arriving : Passage::losing;
+    if (due > now + at_once_ns) {
+      requester.deadline = due;
+      requester.passage = passage;
+      return Outcome::on_its_way();
+    }
+  }
+  if (passage == Passage::losing) return lost_on_the_way(work.qp);
+  requester.packets_left = 0;
+  return std::nullopt;
+}
+
+}  // namespace softib::hca

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""What switches and links do to the traffic of real programs: forwarding, losses, paced links.
+
+    data_path.py [--softib PATH] [--filter REGEX]
+
+Prints PASS, FAIL or SKIP for each case, and a total line.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+import time
+
+from management import TREE, check, data_counters, described, node_lids, report, run
+from softib_fabric import default_softib, end_in_order, free_port, wait_listening
+
+HERE = pathlib.Path(__file__).resolve().parent
+NOWHERE = 255
+
+PACED = """
+fabric: default
+pace: true
+hosts: [alpha, beta]
+switches: [{name: leaf0, ports: 8}]
+cables:
+  - {ends: [alpha/mlx5_0, leaf0/1], speed: SDR}
+  - [beta/mlx5_0, leaf0/2]
+"""
+
+
+def forwarding_entry(fabric, switch, lid, port=None):
+    words = [str(switch), str(lid)] + ([] if port is None else [str(port)])
+    return int(run(fabric, "beta", sys.executable, str(HERE / "forwarding_entry.py"), *words))
+
+
+class Pair:
+    """A perftest or pingpong program on gamma, or another host, and its client on alpha."""
+
+    def __init__(self, fabric, argv, server="gamma"):
+        port = str(free_port())
+        self.server = fabric.start(server, [*argv, "-p", port])
+        self.listening = wait_listening(self.server, int(port))
+        self.client = fabric.start("alpha", [*argv, "-p", port, "localhost"])
+
+    def finish(self, seconds=60):
+        """Status and output of the client; both ends are gone afterwards."""
+        status = self.client.wait(seconds)
+        self.client.stop()
+        self.server.stop()
+        return status, self.client.output() + self.server.output()
+
+
+def bandwidth(text):
+    """Average of perftest's last row, in the units of --report_gbits."""
+    rows = re.findall(r"^ *\d+ +\d+ +[\d.]+ +([\d.]+)\s+[\d.]+ *$", text, re.M)
+    check(rows, text)
+    return float(rows[-1])
+
+
+# -- cases -------------------------------------------------------------------------------------------------------------
+
+
+def wiped_entry_loses_traffic_until_restored(fabric):
+    """Loss, error completion, counter, recovery."""
+    known = node_lids(fabric)
+    leaf, gamma = known["leaf0"], known["gamma mlx5_0"]
+    port = forwarding_entry(fabric, leaf, gamma)
+    check(port == 7, f"leaf0 forwards {gamma} to {port}")
+    pair = Pair(fabric, ["ib_write_bw", "-D", "60", "-u", "8"])
+    check(pair.listening, pair.server.output())
+    before = data_counters(fabric, leaf, 1)
+    for _ in range(100):
+        time.sleep(0.05)
+        if data_counters(fabric, leaf, 1)["PortRcvPkts"] > before["PortRcvPkts"] + 1000:
+            break
+    check(forwarding_entry(fabric, leaf, gamma, NOWHERE) == NOWHERE, "the entry was not taken")
+    status, output = pair.finish()
+    check(status not in (0, None) and "status 12" in output, f"status {status}\n{output}")
+    errors = run(fabric, "beta", "perfquery", str(leaf), "1")
+    relayed = int(re.search(r"PortRcvSwitchRelayErrors:\.+(\d+)", errors).group(1))
+    check(relayed > 0, errors)
+
+    forwarding_entry(fabric, leaf, gamma, port)
+    status, output = Pair(fabric, ["ib_write_bw", "-n", "200"]).finish()
+    check(status == 0, f"status {status}\n{output}")
+    after = run(fabric, "beta", "perfquery", str(leaf), "1")
+    check(int(re.search(r"PortRcvSwitchRelayErrors:\.+(\d+)", after).group(1)) == relayed, after)
+
+
+def way_back_counts_too(fabric):
+    """Answers that have no way are as bad as none."""
+    known = node_lids(fabric)
+    leaf, alpha = known["leaf1"], known["alpha mlx5_0"]
+    port = forwarding_entry(fabric, leaf, alpha, NOWHERE)
+    check(port == NOWHERE, str(port))
+    try:
+        status, output = Pair(fabric, ["ib_write_bw", "-n", "200", "-u", "8"]).finish()
+        check(status not in (0, None), f"status {status}\n{output}")
+    finally:
+        forwarding_entry(fabric, leaf, alpha, 7)
+    status, output = Pair(fabric, ["ib_write_bw", "-n", "200"]).finish()
+    check(status == 0, f"status {status}\n{output}")
+
+
+def paced_link_holds_to_its_rate(fabric):
+    """A 4X SDR link carries 8 Gb/s, of which headers take some."""
+    for program in ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
+        status, output = Pair(fabric, [program, "-s", "65536", "-n", "2000", "--report_gbits"], "beta").finish()
+        check(status == 0, output)
+        check(1 < bandwidth(output) <= 8.0, f"{program}: {bandwidth(output)} Gb/s\n{output}")
+        print(f"     {program} over 4X SDR: {bandwidth(output)} Gb/s")
+
+
+def paced_link_is_shared(fabric):
+    """Two programs get no more than one; what waits is counted."""
+    # Measured in the middle two of six seconds, when both run.
+    argv = ["ib_write_bw", "-s", "65536", "-D", "6", "--report_gbits"]
+    total = 0.0
+    for pair in [Pair(fabric, argv, "beta") for _ in range(2)]:
+        status, output = pair.finish()
+        check(status == 0, output)
+        total += bandwidth(output)
+    check(1 < total <= 8.0 * 1.02, f"{total} Gb/s together")
+    counters = run(fabric, "beta", "perfquery", str(node_lids(fabric)["alpha mlx5_0"]), "1")
+    check(int(re.search(r"PortXmitWait:\.+(\d+)", counters).group(1)) > 0, counters)
+
+
+CASES = (
+    (TREE, (wiped_entry_loses_traffic_until_restored, way_back_counts_too)),
+    (PACED, (paced_link_holds_to_its_rate, paced_link_is_shared)),
+)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--softib", default=default_softib())
+    parser.add_argument("--filter", default="", help="regular expression over case names")
+    arguments = parser.parse_args()
+    end_in_order()
+    totals = {"PASS": 0, "FAIL": 0, "SKIP": 0}
+    for text, cases in CASES:
+        chosen = [case for case in cases if re.search(arguments.filter, case.__name__)]
+        if not chosen:
+            continue
+        with described(arguments.softib, text) as fabric:
+            for case in chosen:
+                report(case, fabric, totals)
+    print(f"{totals['PASS']} passed, {totals['FAIL']} failed, {totals['SKIP']} skipped")
+    return 1 if totals["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
