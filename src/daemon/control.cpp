@@ -213,6 +213,7 @@ const Control::Row* Rows::find(ipc::Op op) {
       row<ipc::Status, &Control::status>(attachment),
       row<ipc::ListHandles, &Control::list_handles>(context),
       row<ipc::FindRoute, &Control::find_route>(process),
+      row<ipc::ReportViolation, &Control::report_violation>(process),
       row<ipc::OpenUmad, &Control::open_umad>(process),
       row<ipc::UmadRegister, &Control::umad_register>(process),
       row<ipc::UmadUnregister, &Control::umad_unregister>(process),

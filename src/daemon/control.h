@@ -147,6 +147,7 @@ class Control : private hca::RepairSink {
   Result<ipc::Empty> raise_event(Caller& caller, const ipc::RaiseEvent::Request& request);
   Result<ipc::Status::Reply> status(Caller& caller, const ipc::Status::Request& request);
   Result<ipc::FindRoute::Reply> find_route(Caller& caller, const ipc::FindRoute::Request& request);
+  Result<ipc::Empty> report_violation(Caller& caller, const ipc::ReportViolation::Request& request);
   Result<ipc::OpenUmad::Reply> open_umad(Caller& caller, const ipc::OpenUmad::Request& request);
   Result<ipc::UmadRegister::Reply> umad_register(Caller& caller, const ipc::UmadRegister::Request& request);
   Result<ipc::Empty> umad_unregister(Caller& caller, const ipc::UmadUnregister::Request& request);

@@ -67,6 +67,19 @@ Result<ipc::FindRoute::Reply> Control::find_route(Caller&, const ipc::FindRoute:
   return ipc::FindRoute::Reply{*port, 0};
 }
 
+// The packet as its two QPs tell it.
+Result<ipc::Empty> Control::report_violation(Caller&, const ipc::ReportViolation::Request& request) {
+  const QpObject* source = qps_.find(request.source_qpn);
+  const QpObject* target = qps_.find(request.target_qpn);
+  if (!source || !target) return fail(ENOENT);
+  if (!plane_ || !target->port) return ipc::Empty{};
+  const ipc::AddressVector& av = file_->segment().qps[request.source_qpn].av;
+  plane_->key_refused(
+      request.kind, source->port, target->port,
+      {.key = request.key, .sl = av.sl, .source_qp = request.source_qpn, .destination_qp = request.target_qpn});
+  return ipc::Empty{};
+}
+
 void Control::umad_readable(u32 file, u64 now) {
   if (plane_) plane_->umad_readable(file, now);
 }

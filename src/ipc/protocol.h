@@ -46,6 +46,7 @@ enum class Op : u32 {
   status,
   list_handles,
   find_route,
+  report_violation,
   open_umad,
   umad_register,
   umad_unregister,
@@ -542,6 +543,21 @@ struct FindRoute {
     u32 port;  // 0: nowhere
     u32 reserved;
   };
+};
+
+enum class KeyViolation : u32 { p_key = 0, q_key };
+
+// A message that a QP refused for its key: the target's port tells its subnet manager. Callers tell the first and then
+// now and then; Port's counters have them all.
+struct ReportViolation {
+  static constexpr Op op = Op::report_violation;
+  struct Request {
+    KeyViolation kind;
+    u32 key;
+    u32 source_qpn;
+    u32 target_qpn;
+  };
+  using Reply = Empty;
 };
 
 // -- MADs (ipc/umad.h)

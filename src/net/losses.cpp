@@ -50,8 +50,13 @@ void count_cause(World& world, Port& port, Cause cause, u64 times) {
   if (cause == Cause::flow_control_watchdog) world.traps.link_trouble(port, wire::TrapNumber::flow_control_watchdog);
 }
 
+void count_violations(Port& port, u64 p_keys, u64 q_keys) {
+  add_violations(port.p_key_violations, p_keys);
+  add_violations(port.q_key_violations, q_keys);
+}
+
 void refuse_q_key(World& world, Port& port, const BadKey& packet) {
-  add_violations(port.q_key_violations, 1);
+  count_violations(port, 0, 1);
   world.traps.bad_key(port, wire::TrapNumber::bad_q_key, packet);
 }
 

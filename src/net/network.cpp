@@ -53,7 +53,13 @@ class Emulation final : public Network {
   void count_loss(const Path& path, const BadKey& packet, u64 times) override {
     lose_packet(world_, world_.port(path.end), path.loss, path.leaving, packet, times);
   }
-  void bad_q_key(PortRef at, const BadKey& packet) override { refuse_q_key(world_, world_.port(at), packet); }
+  void add_violations(PortRef at, u64 p_keys, u64 q_keys) override {
+    count_violations(world_.port(at), p_keys, q_keys);
+  }
+  void tell_bad_key(PortRef at, BadKeyKind kind, const BadKey& packet) override {
+    world_.traps.bad_key(world_.port(at),
+                         kind == BadKeyKind::p_key ? wire::TrapNumber::bad_p_key : wire::TrapNumber::bad_q_key, packet);
+  }
   Counters counters(PortRef port) const override;
 
   void cut(PortRef port) override { set_cut(world_, world_.port(port), true); }

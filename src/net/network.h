@@ -60,6 +60,8 @@ class Observer {
   virtual void routes_changed(u32 node) = 0;
   // The subnet manager asks the port's clients to register anew (PortInfo.ClientReregister).
   virtual void reregister(PortRef) {}
+  // Somebody reads the port's PortInfo: what it counts is to be up to date.
+  virtual void about_to_show(PortRef) {}
 };
 
 // Why a packet did not arrive.
@@ -98,6 +100,8 @@ enum class Cause : u8 {
   flow_control_watchdog  // trap 131; no counter of PMA
 };
 inline constexpr u32 cause_count = 14;
+
+enum class BadKeyKind : u8 { p_key, q_key };
 
 // A packet whose key an end did not accept, for the trap that tells of it.
 struct BadKey {
@@ -168,7 +172,9 @@ class Network {
   virtual void count(PortRef port, Cause cause, u64 times) = 0;
   // What a walk that ended early does to counters and traps at the port where it ended.
   virtual void count_loss(const Path& path, const BadKey& packet, u64 times) = 0;
-  virtual void bad_q_key(PortRef at, const BadKey& packet) = 0;
+  // Packets that a port's queue pairs refused for their keys: on PortInfo's counters, and the trap that tells of one.
+  virtual void add_violations(PortRef at, u64 p_keys, u64 q_keys) = 0;
+  virtual void tell_bad_key(PortRef at, BadKeyKind kind, const BadKey& packet) = 0;
   struct Counters {
     u64 xmit_words, receive_words, xmit_packets, receive_packets, unicast_xmit, unicast_receive, multicast_xmit,
         multicast_receive;

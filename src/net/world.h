@@ -22,6 +22,9 @@ class Relay {
   void routes_changed(u32 node) const {
     if (to_) to_->routes_changed(node);
   }
+  void about_to_show(PortRef port) const {
+    if (to_) to_->about_to_show(port);
+  }
   void reregister(PortRef port) const {
     if (to_) to_->reregister(port);
   }

@@ -79,6 +79,7 @@ TEST_F(ControlHostile, RandomRequests) {
                              sizeof(ipc::Status::Request),
                              sizeof(ipc::ListHandles::Request),
                              sizeof(ipc::FindRoute::Request),
+                             sizeof(ipc::ReportViolation::Request),
                              sizeof(ipc::OpenUmad::Request),
                              sizeof(ipc::UmadRegister::Request),
                              sizeof(ipc::UmadUnregister::Request)};

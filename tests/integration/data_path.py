@@ -17,6 +17,7 @@ from softib_fabric import default_softib, end_in_order, free_port, wait_listenin
 
 HERE = pathlib.Path(__file__).resolve().parent
 NOWHERE = 255
+SERVER = "\n-- the server:\n"
 
 PACED = """
 fabric: default
@@ -33,6 +34,14 @@ def forwarding_entry(fabric, switch, lid, port=None):
     words = [str(switch), str(lid)] + ([] if port is None else [str(port)])
     return int(run(fabric, "beta", sys.executable, str(HERE / "forwarding_entry.py"), *words))
 
+KEYS = """
+fabric: default
+hosts:
+  - {name: alpha, hcas: [{pkeys: [0xffff, 0x8001]}]}
+  - {name: beta, hcas: [{pkeys: [0xffff, 0x8002]}]}
+switches: [{name: leaf0, ports: 8}]
+"""
+
 
 class Pair:
     """A perftest or pingpong program on gamma, or another host, and its client on alpha."""
@@ -48,11 +57,12 @@ class Pair:
         status = self.client.wait(seconds)
         self.client.stop()
         self.server.stop()
-        return status, self.client.output() + self.server.output()
+        return status, self.client.output() + SERVER + self.server.output()
 
 
 def bandwidth(text):
-    """Average of perftest's last row, in the units of --report_gbits."""
+    """Average that the client of a pair measured, in the units of --report_gbits."""
+    text = text.split(SERVER)[0]
     rows = re.findall(r"^ *\d+ +\d+ +[\d.]+ +([\d.]+)\s+[\d.]+ *$", text, re.M)
     check(rows, text)
     return float(rows[-1])
@@ -126,8 +136,27 @@ def paced_link_is_shared(fabric):
     check(int(re.search(r"PortXmitWait:\.+(\d+)", counters).group(1)) > 0, counters)
 
 
+def violations(fabric, name):
+    """Bad P_Keys and Q_Keys that a port tells of."""
+    text = run(fabric, "alpha", "smpquery", "portinfo", str(node_lids(fabric)[name]), "1")
+    return tuple(int(re.search(rf"{key}[Vv]iolations:\.+(\d+)", text).group(1)) for key in ("P_?[Kk]ey", "Q_?[Kk]ey"))
+
+
+def wrong_partition_is_refused_and_counted(fabric):
+    """Each by the end that refuses, and nowhere else."""
+    check(violations(fabric, "beta mlx5_0") == (0, 0), "violations before there was anything")
+    status, output = Pair(fabric, ["ib_write_bw", "-n", "5", "-u", "8", "--pkey_index", "1"], "beta").finish()
+    check(status not in (0, None) and "status 12" in output, f"status {status}\n{output}")
+    refused, _ = violations(fabric, "beta mlx5_0")
+    check(refused == 8, f"{refused} violations of a request and its 7 retries")
+    check(violations(fabric, "alpha mlx5_0") == (0, 0), "the sender's own port")
+    status, output = Pair(fabric, ["ib_write_bw", "-n", "5"], "beta").finish()
+    check(status == 0, output)
+
+
 CASES = (
     (TREE, (wiped_entry_loses_traffic_until_restored, way_back_counts_too)),
+    (KEYS, (wrong_partition_is_refused_and_counted,)),
     (PACED, (paced_link_holds_to_its_rate, paced_link_is_shared)),
 )
 

@@ -76,6 +76,7 @@ void Plane::number_ports(const fabric::Fabric& fabric) {
   }
   issm_files_.resize(refs_.size());
   is_changed_.resize(refs_.size());
+  violations_.resize(refs_.size());
 }
 
 u32 Plane::index_of(PortRef ref) const {
@@ -170,7 +171,9 @@ Way Plane::find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) {
   net::Path path = network_->walk(refs_[port], dlid, sl, pkey_or_first(port, pkey));
   Way way;
   // Whether the keys of both ends go together is looked at with each message.
-  const bool arrived = path.loss == net::Loss::none || (path.loss == net::Loss::bad_pkey && !path.leaving);
+  const bool refused = path.loss == net::Loss::bad_pkey && !path.leaving && index_of(path.end) != 0;
+  if (refused) path.loss = net::Loss::none;
+  const bool arrived = path.loss == net::Loss::none;
   if (const u32 end = arrived ? index_of(path.end) : 0; end != 0) {
     way.ports = {end};
     way.there = shapes_.of(path.hops);
@@ -199,6 +202,34 @@ Way Plane::find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) {
 void Plane::settle_traffic() {
   accounts_.settle_all();
   shapes_.settle();
+}
+
+// QPs refuse at the speed of the data path and count in the segment; PortInfo's counters follow when they matter.
+void Plane::settle_violations(u32 port) {
+  const ipc::Port& record = segment_.ports[port];
+  const Violations now{record.pkey_violations.load(std::memory_order_relaxed),
+                       record.qkey_violations.load(std::memory_order_relaxed)};
+  Violations& known = violations_[port];
+  network_->add_violations(refs_[port], now.p_key - known.p_key, now.q_key - known.q_key);
+  known = now;
+}
+
+void Plane::about_to_show(PortRef ref) {
+  if (const u32 port = index_of(ref)) settle_violations(port);
+}
+
+void Plane::key_refused(ipc::KeyViolation kind, u32 source, u32 target, net::BadKey packet) {
+  if (source == 0 || source >= refs_.size() || target == 0 || target >= refs_.size()) return;
+  settle_violations(target);
+  const ipc::Port& from = segment_.ports[source];
+  const ipc::Port& to = segment_.ports[target];
+  packet.slid = from.lid;
+  packet.dlid = to.lid;
+  std::memcpy(packet.source.data(), from.gids[0].raw, packet.source.size());
+  std::memcpy(packet.destination.data(), to.gids[0].raw, packet.destination.size());
+  touched_ = true;
+  network_->tell_bad_key(refs_[target],
+                         kind == ipc::KeyViolation::p_key ? net::BadKeyKind::p_key : net::BadKeyKind::q_key, packet);
 }
 
 net::Network::Counters Plane::counters(u32 port) {

@@ -59,6 +59,8 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   Way find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) override;
   Way find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) override;
   void forget(RouteOwner owner) override { accounts_.forget(owner); }
+  // A QP behind `target` refused a packet from `source` (indices in the segment) for its key.
+  void key_refused(ipc::KeyViolation kind, u32 source, u32 target, net::BadKey packet);
   // The counters of a port, with all traffic until now.
   [[nodiscard]] net::Network::Counters counters(u32 port);
 
@@ -72,6 +74,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   void received(net::PortRef at, const wire::Packet& packet) override;
   void port_changed(net::PortRef port) override;
   void routes_changed(u32 node) override;
+  void about_to_show(net::PortRef port) override;
   // MadLayer::Outside
   void send(u32 port, const wire::Packet& packet) override;
   void deliver(u32 file, const ipc::UmadFrame& frame, std::span<const u8> mad) override;
@@ -81,6 +84,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   [[nodiscard]] wire::GidBytes gid(u32 port, u8 index) const override;
 
   void settle_traffic();
+  void settle_violations(u32 port);
   void number_ports(const fabric::Fabric& fabric);
   void start_managers(const fabric::Fabric& fabric);
   void preset_lids(const fabric::Fabric& fabric);
@@ -97,8 +101,13 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   std::vector<net::PortRef> refs_;         // by index in the segment
   std::vector<std::vector<u32>> indices_;  // by node and port number; 0: not a host's
   std::vector<std::unique_ptr<Manager>> managers_;
-  std::vector<u32> issm_files_;   // by index in the segment: the file that has issmN open, 0: none
-  std::vector<bool> is_changed_;  // by index in the segment
+  std::vector<u32> issm_files_;  // by index in the segment: the file that has issmN open, 0: none
+  struct Violations {
+    u32 p_key = 0;
+    u32 q_key = 0;
+  };
+  std::vector<Violations> violations_;  // by index in the segment: those that the network has counted
+  std::vector<bool> is_changed_;        // by index in the segment
   std::vector<PortChange> changes_;
   bool routes_changed_ = false;
   bool touched_ = true;

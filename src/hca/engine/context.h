@@ -14,6 +14,7 @@ struct Context {
   EventQueue events;
   Channels channels;
   Routes routes;
+  Violations violations;
 
   Context(ipc::Segment& s, ipc::Client& client, u32 own_slot, int memory_fd)
       : segment(s),
@@ -21,7 +22,8 @@ struct Context {
         memory(s, client, own_slot, memory_fd),
         events(client),
         channels(client),
-        routes(client) {}
+        routes(client),
+        violations(client) {}
 
   [[nodiscard]] ipc::Qp* qp(u32 qpn) const {
     if (qpn == 0 || qpn >= ipc::max_qps) return nullptr;

@@ -62,11 +62,11 @@ void deliver_datagram(Context& context, Qp& target, const Datagram& datagram) {
   const Qp& qp = datagram.work.qp;
   if (target.type != ipc::QpType::ud || !can_talk(context, qp.port, target.port)) return;
   if (!pkeys_match(qp.pkey, target.pkey)) {
-    context.port(target.port).pkey_violations.fetch_add(1, std::memory_order_relaxed);
+    context.violations.note(ipc::KeyViolation::p_key, context.port(target.port), qp, target, qp.pkey);
     return;
   }
   if (target.qkey != datagram.qkey) {
-    context.port(target.port).qkey_violations.fetch_add(1, std::memory_order_relaxed);
+    context.violations.note(ipc::KeyViolation::q_key, context.port(target.port), qp, target, datagram.qkey);
     return;
   }
   Delivery message{};

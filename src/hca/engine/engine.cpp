@@ -41,6 +41,8 @@ class DirectEngine final : public Engine {
   void raise_events() {
     if (!context_.events.empty()) [[unlikely]]
       context_.events.raise_all();
+    if (!context_.violations.empty()) [[unlikely]]
+      context_.violations.report();
   }
   void reset(Qp& qp);
   void flush(Qp& qp);

@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "hca/engine/timers.h"
+
 namespace softib::hca {
 
 void EventQueue::add(ipc::ObjectKind kind, u32 object, u32 generation, AsyncEvent event) {
@@ -21,6 +23,28 @@ void EventQueue::raise_all() {
   }
   // An object that went away meanwhile, or a dead daemon, leaves nobody to tell.
   for (const auto& event : events) (void)client_.call<ipc::RaiseEvent>(0, event);
+}
+
+void Violations::note(ipc::KeyViolation kind, ipc::Port& at, const ipc::Qp& from, const ipc::Qp& to, u32 key) {
+  auto& counter = kind == ipc::KeyViolation::p_key ? at.pkey_violations : at.qkey_violations;
+  counter.fetch_add(1, std::memory_order_relaxed);
+  constexpr u64 pause_ns = 100'000'000;
+  const u64 now = now_ns();
+  if (now < silent_until_.load(std::memory_order_relaxed)) return;
+  silent_until_.store(now + pause_ns, std::memory_order_relaxed);
+  std::lock_guard guard(mutex_);
+  latest_ = {kind, key, from.qpn, to.qpn};
+  pending_.store(true, std::memory_order_relaxed);
+}
+
+void Violations::report() {
+  ipc::ReportViolation::Request request;
+  {
+    std::lock_guard guard(mutex_);
+    request = latest_;
+    pending_.store(false, std::memory_order_relaxed);
+  }
+  (void)client_.call<ipc::ReportViolation>(0, request);  // with softibd gone there is nobody to tell
 }
 
 // With mutex_ held.

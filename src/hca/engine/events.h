@@ -28,6 +28,23 @@ class EventQueue {
   std::atomic<u32> pending_count_{0};
 };
 
+// Messages that were refused for their keys: counted at the port that refused, and told to softibd.
+class Violations {
+ public:
+  explicit Violations(ipc::Client& client) : client_(client) {}
+
+  void note(ipc::KeyViolation kind, ipc::Port& at, const ipc::Qp& from, const ipc::Qp& to, u32 key);
+  [[nodiscard]] bool empty() const { return !pending_.load(std::memory_order_relaxed); }
+  void report();
+
+ private:
+  ipc::Client& client_;
+  std::mutex mutex_;
+  ipc::ReportViolation::Request latest_{};
+  std::atomic<bool> pending_{false};
+  std::atomic<u64> silent_until_{0};  // CLOCK_MONOTONIC ns
+};
+
 // Asks softibd where an address leads.
 class Routes {
  public:

@@ -91,6 +91,7 @@ u64 Helper::work() {
   find_failed();
   u64 next = std::min(serve_waits(), serve_watched());
   if (!context_.events.empty()) context_.events.raise_all();
+  if (!context_.violations.empty()) context_.violations.report();
   context_.memory.forget_the_dead();
   return next;
 }

@@ -42,7 +42,7 @@ ipc::Qp* connected_peer(Context& context, ipc::Qp& qp) {
   if (there != peer->port || !can_talk(context, qp.port, there)) return nullptr;
   if (port_behind(context, *peer) != qp.port) return nullptr;
   if (pkeys_match(qp.pkey, peer->pkey)) return peer;
-  context.port(there).pkey_violations.fetch_add(1, std::memory_order_relaxed);
+  context.violations.note(ipc::KeyViolation::p_key, context.port(there), qp, *peer, qp.pkey);
   return nullptr;
 }
 

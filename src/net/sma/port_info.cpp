@@ -85,6 +85,7 @@ void write_port_info(const World& world, const Port& port, std::span<u8> data) {
 MadStatus sma_port_info(const SmaCall& call) {
   Port* port = port_of(call, call.modifier & ~info::sm_supports_ext_speeds);
   if (!port) return MadStatus::bad_value;
+  call.world.observer.about_to_show(call.world.managed(*port).ref);
   const u64 reregister = wire::get(call.data, info::client_reregister);
   if (call.set)
     if (const MadStatus status = set_port_info(call, *port); status != MadStatus::ok) return status;
