@@ -56,6 +56,10 @@ class Emulation final : public Network {
   void add_violations(PortRef at, u64 p_keys, u64 q_keys) override {
     count_violations(world_.port(at), p_keys, q_keys);
   }
+  std::pair<u16, u16> violations(PortRef at) const override {
+    const Port& port = world_.port(at);
+    return {port.p_key_violations, port.q_key_violations};
+  }
   void tell_bad_key(PortRef at, BadKeyKind kind, const BadKey& packet) override {
     world_.traps.bad_key(world_.port(at),
                          kind == BadKeyKind::p_key ? wire::TrapNumber::bad_p_key : wire::TrapNumber::bad_q_key, packet);

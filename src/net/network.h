@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/types.h"
@@ -174,6 +175,8 @@ class Network {
   virtual void count_loss(const Path& path, const BadKey& packet, u64 times) = 0;
   // Packets that a port's queue pairs refused for their keys: on PortInfo's counters, and the trap that tells of one.
   virtual void add_violations(PortRef at, u64 p_keys, u64 q_keys) = 0;
+  [[nodiscard]] virtual std::pair<u16, u16> violations(
+      PortRef at) const = 0;  // of P_Keys and Q_Keys, as PortInfo has them
   virtual void tell_bad_key(PortRef at, BadKeyKind kind, const BadKey& packet) = 0;
   struct Counters {
     u64 xmit_words, receive_words, xmit_packets, receive_packets, unicast_xmit, unicast_receive, multicast_xmit,

@@ -1,7 +1,10 @@
 // What a fabric file says of P_Keys and LIDs reaches the ports by the built-in subnet manager.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "control_fixture.h"
 #include "daemon/plane/manager.h"
@@ -41,6 +44,101 @@ TEST(PresetLids, ThoseOfTheFileStay) {
   EXPECT_EQ(control->segment().ports[1].sm_lid, 0x7000);
   EXPECT_EQ(control->segment().ports[2].lid, control->fabric().hosts[1].hcas[0].ports[0].lid);
   EXPECT_EQ(control->segment().ports[2].state, ipc::PortState::active);
+}
+
+// What the data path is told of ways.
+class Ways : public ::testing::Test {
+ public:
+  void begin(const char* text) {
+    control = *Control::create(fabric_of(text), watcher);
+    control->advance(1);
+    plane = control->plane();
+  }
+  // The subnet manager brings up what has changed.
+  void sweep() {
+    constexpr u64 second = 1'000'000'000;
+    for (u64 tenth = 1; tenth < 30; ++tenth) control->advance(tenth * second / 10);
+  }
+  Way find() {
+    const ipc::Segment& segment = control->segment();
+    return plane->find(owner, 1, segment.ports[2].lid, 0, 0xffff);
+  }
+  ipc::Link& link(u32 index) { return control->segment().links[index]; }
+  net::PortRef first_port() { return {plane->network().hca_node(0, 0), 1}; }
+
+  static constexpr RouteOwner owner{ipc::ObjectKind::qp, 0x20};
+  FakeWatcher watcher;
+  std::unique_ptr<Control> control;
+  Plane* plane = nullptr;
+};
+
+TEST_F(Ways, CleanLinksAreNotListed) {
+  begin("{hosts: 2}");
+  EXPECT_EQ(find().ports, std::vector<u32>{2});
+  EXPECT_TRUE(find().there.empty() && find().back.empty());
+}
+
+TEST_F(Ways, PacedLinksHaveTheirRates) {
+  begin("{hosts: 2, pace: true}");
+  const Way way = find();
+  ASSERT_EQ(way.there.size(), 2U);
+  ASSERT_EQ(way.back.size(), 2U);
+  for (const u32 index : way.there) EXPECT_EQ(link(index).mbps, 200'000U) << "4X HDR";
+  const u32 epoch = control->segment().header.route_epoch;
+  plane->network().limit(first_port(), fabric::Speed::sdr, {});
+  sweep();
+  EXPECT_NE(control->segment().header.route_epoch, epoch);
+  const Way slow = find();
+  ASSERT_EQ(slow.there.size(), 2U);
+  EXPECT_EQ(link(slow.there[0]).mbps, 8'000U) << "4X SDR";
+  EXPECT_EQ(link(slow.there[1]).mbps, 200'000U);
+}
+
+TEST_F(Ways, FaultyLinksAreListedAndWhatTheyLoseIsCounted) {
+  begin("{hosts: 2}");
+  const u32 epoch = control->segment().header.route_epoch;
+  plane->network().set_quality(first_port(), {.drop = 0.5});
+  control->settle();
+  EXPECT_NE(control->segment().header.route_epoch, epoch) << "ways are to be looked up again";
+  const Way way = find();
+  ASSERT_EQ(way.there.size(), 1U);
+  ASSERT_EQ(way.back.size(), 1U);
+  EXPECT_EQ(link(way.there[0]).drop, 0.5);
+  link(way.back[0]).lost_packets = 7;  // on their way into the first port
+  EXPECT_EQ(plane->counters(1).of[static_cast<u32>(net::Cause::receive_error)], 7U);
+  EXPECT_EQ(plane->counters(1).of[static_cast<u32>(net::Cause::receive_error)], 7U) << "once";
+  plane->network().set_quality(first_port(), {});
+  control->settle();
+  EXPECT_TRUE(find().there.empty());
+}
+
+TEST_F(Ways, LostPacketsCrossLinksUpToWhereTheyAreLost) {
+  begin("{hosts: 2}");
+  plane->network().cut({plane->network().hca_node(1, 0), 1});
+  control->settle();
+  EXPECT_TRUE(find().ports.empty());
+  ipc::Traffic& traffic = control->segment().qps[owner.id].traffic;
+  const u64 before = plane->counters(1).xmit_packets;
+  traffic.out_packets = 3;
+  traffic.out_words = 300;
+  EXPECT_EQ(plane->counters(1).xmit_packets, before + 3);
+  const net::PortRef leaving{plane->network().switch_node(0), 2};
+  EXPECT_EQ(plane->network().counters(leaving).of[static_cast<u32>(net::Cause::xmit_discard)], 3U);
+}
+
+TEST_F(Ways, MulticastWithoutMembersReachesTheSendersPortOnly) {
+  begin("{hosts: 3}");
+  EXPECT_EQ(plane->find_multicast(owner, 1, 0xc001, 0).ports, std::vector<u32>{1});
+}
+
+TEST_F(Ways, RefusedKeysStandInPortInfo) {
+  begin("{hosts: 2}");
+  control->segment().ports[2].pkey_violations = 3;
+  control->segment().ports[2].qkey_violations = 2;
+  plane->key_refused(ipc::KeyViolation::p_key, 1, 2, {.key = 0x8001});
+  plane->key_refused(ipc::KeyViolation::p_key, 1, 77, {});  // no such port
+  control->advance(2);
+  EXPECT_EQ(plane->network().violations({plane->network().hca_node(1, 0), 1}), (std::pair<u16, u16>{3, 2}));
 }
 
 }  // namespace
