@@ -371,7 +371,7 @@ TEST_F(ServerTest, IdleCostsNothing) {
   std::this_thread::sleep_for(100ms);
   auto before = cpu_time(daemon_);
   std::this_thread::sleep_for(500ms);
-  EXPECT_EQ(cpu_time(daemon_), before);
+  EXPECT_LT(cpu_time(daemon_) - before, 2ms) << "the subnet manager looks at its port once a second, for some 30 us";
 }
 
 }  // namespace
