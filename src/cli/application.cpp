@@ -46,7 +46,9 @@ int run_application(int argc, char** argv) {
   app.set_version_flag("--version", std::string("softib ") + SOFTIB_VERSION);
   app.require_subcommand(1);
   int exit_code = 0;
-  for (auto add : {add_up, add_down, add_status, add_run, add_env, add_list, add_topo}) add(app, exit_code);
+  for (auto add : {add_up, add_down, add_status, add_run, add_env, add_list, add_topo, add_link, add_counters,
+                   add_switch, add_host, add_sm, add_scenario})
+    add(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -11,5 +11,7 @@ namespace softib::cli {
 
 [[nodiscard]] fabric::Parsed<nlohmann::json> query_status(const std::string& dir,
                                                           std::chrono::seconds limit = std::chrono::seconds(10));
+// The list of links (daemon/fault_report.h).
+[[nodiscard]] fabric::Parsed<nlohmann::json> query_links(const std::string& dir);
 
 }  // namespace softib::cli

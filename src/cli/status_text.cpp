@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "cli/link_text.h"
 #include "cli/table.h"
 
 namespace softib::cli {
@@ -130,7 +131,8 @@ std::string duration_text(u64 seconds) {
 }
 
 std::string status_text(const json& status) {
-  return headline(status) + "\n" + ports_table(status) + "\n" + processes_table(status) + "\n" + memory_line(status);
+  return headline(status) + "\n" + ports_table(status) + "\n" + faults_text(member(status, "faults")) +
+         processes_table(status) + "\n" + memory_line(status);
 }
 
 }  // namespace softib::cli

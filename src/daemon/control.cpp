@@ -45,6 +45,7 @@ Control::Control(fabric::Fabric fabric, std::unique_ptr<SegmentFile> file, Watch
       qps_({world_, pds_, keys_, cqs_, srqs_, groups_, resolver_}) {
   if (fabric_.link_layer == ipc::LinkLayer::infiniband)
     plane_ = std::make_unique<Plane>(fabric_, file_->segment(), watcher);
+  if (plane_) faults_ = std::make_unique<Faults>(fabric_, *plane_);
   routes_.follow(plane_.get());
 }
 
@@ -217,6 +218,7 @@ const Control::Row* Rows::find(ipc::Op op) {
       row<ipc::OpenUmad, &Control::open_umad>(process),
       row<ipc::UmadRegister, &Control::umad_register>(process),
       row<ipc::UmadUnregister, &Control::umad_unregister>(process),
+      row<ipc::Fault, &Control::fault>(attachment),
   };
   for (const Control::Row& candidate : table)
     if (candidate.op == op) return &candidate;

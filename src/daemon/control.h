@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/faults.h"
 #include "daemon/objects/ahs.h"
 #include "daemon/objects/channels.h"
 #include "daemon/objects/contexts.h"
@@ -73,6 +74,7 @@ class Control : private hca::RepairSink {
   // Where the hosts' sysfs trees lie, once they are written: from then on settle() keeps them up to date.
   void follow_trees(std::string dir);
   [[nodiscard]] Plane* plane() { return plane_.get(); }
+  [[nodiscard]] const Faults* faults() const { return faults_.get(); }  // none on Ethernet
 
   // Deferred work: what waits until data paths have moved on. True while some is left; call again a little later.
   bool tick();
@@ -151,6 +153,8 @@ class Control : private hca::RepairSink {
   Result<ipc::OpenUmad::Reply> open_umad(Caller& caller, const ipc::OpenUmad::Request& request);
   Result<ipc::UmadRegister::Reply> umad_register(Caller& caller, const ipc::UmadRegister::Request& request);
   Result<ipc::Empty> umad_unregister(Caller& caller, const ipc::UmadUnregister::Request& request);
+  Result<ipc::Fault::Reply> fault(Caller& caller, const ipc::Fault::Request& request);
+  void kill_programs(u32 host, ipc::Fault::Reply& reply);
   [[nodiscard]] u32 umad_port(u32 host, u32 number) const;
   void tell_port_change(const Plane::PortChange& change);
   void update_tree(const Plane::PortChange& change) const;
@@ -187,6 +191,7 @@ class Control : private hca::RepairSink {
   Ahs ahs_;
   Qps qps_;
   std::unique_ptr<Plane> plane_;
+  std::unique_ptr<Faults> faults_;
   std::string tree_dir_;  // empty: no trees yet
   std::map<u32, Peer> peers_;
   u32 last_peer_ = 0;

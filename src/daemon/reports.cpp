@@ -60,7 +60,7 @@ void Control::raise_port_event(u32 port, u32 event_type) {
 
 Result<ipc::Status::Reply> Control::status(Caller& caller, const ipc::Status::Request& request) {
   std::string& text = caller.peer.status;
-  if (request.offset == 0) text = status_text(*this);
+  if (request.offset == 0) text = request.topic == ipc::Topic::links ? links_text(*this) : status_text(*this);
   if (request.offset > text.size()) return fail(EINVAL);
   ipc::Status::Reply reply{};
   reply.total = text.size();

@@ -137,6 +137,13 @@ void Server::watch_channel(u32 channel, int fd) { watch(fd, Source::channel, cha
 
 void Server::forget(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
+// By the descriptor that was taken when it came: its number may be another's by now.
+bool Server::kill(u32 peer) {
+  auto found = connections_.find(peer);
+  if (found == connections_.end() || !found->second.process || found->second.user != ::geteuid()) return false;
+  return ::syscall(SYS_pidfd_send_signal, found->second.process.get(), SIGKILL, nullptr, 0) == 0;
+}
+
 void Server::run() {
   constexpr int batch = 64;
   epoll_event events[batch];
@@ -213,6 +220,7 @@ void Server::accept_one(Fd socket) {
   u32 peer = control_->connect(who.pid);
   Connection& connection = connections_[peer];
   connection.socket = std::move(socket);
+  connection.user = who.uid;
   watch(connection.socket.get(), Source::peer, peer, EPOLLIN);
   if (who.pid <= 0) return;
   // A child that inherited the connection can hold it open beyond the death of its owner; this can't be held open.

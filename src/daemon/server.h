@@ -30,6 +30,7 @@ class Server : private Watcher {
   struct Connection {
     Fd socket;
     Fd process;  // pidfd; none where the process lies in a pid namespace that is not visible here
+    uid_t user = 0;
   };
 
   explicit Server(RuntimeFiles files);
@@ -40,6 +41,7 @@ class Server : private Watcher {
   void watch_channel(u32 channel, int fd) override;
   void watch_umad(u32 file, int fd) override { watch(fd, Source::umad, file, EPOLLIN); }
   void forget(int fd) override;
+  bool kill(u32 peer) override;
 
   void handle_event(Source source, u32 id);
   void accept_all();

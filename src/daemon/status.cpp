@@ -104,11 +104,16 @@ std::string status_text(const Control& control) {
       {"uptime_s", uptime.count()},
       {"hosts", hosts_json(control)},
       {"processes", processes_json(control, counts)},
+      {"faults", control.faults() ? control.faults()->report().faults() : json::array()},
       {"objects", total.of},
       {"memory",
        {{"segment_bytes", control.segment_file().allocated_bytes()}, {"arena_bytes", control.arena().used_bytes()}}}};
   // A program's name is whatever bytes it likes.
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string links_text(const Control& control) {
+  return control.faults() ? control.faults()->report().links().dump() : json::array().dump();
 }
 
 }  // namespace softib::daemon

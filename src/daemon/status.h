@@ -8,6 +8,7 @@
 //     "processes": [ { "pid": 815, "slot": 1, "host": "host0", "program": "ib_write_bw", "memory_bytes": 65536,
 //                      "objects": { "context": 1, "pd": 1, "mr": 1, "mw": 0, "cq": 1, "srq": 0, "qp": 1, "ah": 0,
 //                                   "channel": 0 } } ],
+//     "faults": [ { "what": "leaf0:1 - host0/mlx5_0:1", "fault": "down" } ],
 //     "objects": { as above, the sum of all processes },
 //     "memory": { "segment_bytes": 1048576, "arena_bytes": 524288 } }
 //
@@ -22,5 +23,8 @@ namespace softib::daemon {
 class Control;
 
 [[nodiscard]] std::string status_text(const Control& control);
+
+// What `softib link` shows, as a JSON list (daemon/fault_report.h); empty on Ethernet.
+[[nodiscard]] std::string links_text(const Control& control);
 
 }  // namespace softib::daemon

@@ -2,6 +2,7 @@
 #include <infiniband/verbs.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "daemon/control.h"
@@ -80,13 +81,37 @@ Result<ipc::Empty> Control::report_violation(Caller&, const ipc::ReportViolation
   return ipc::Empty{};
 }
 
+// Programs first: they don't see the ports go.
+Result<ipc::Fault::Reply> Control::fault(Caller& caller, const ipc::Fault::Request& request) {
+  if (!caller.peer.is_tool) return fail(EPERM);
+  if (!faults_) return fail(EOPNOTSUPP);
+  if (auto checked = faults_->check(request); !checked) return fail(checked.error());
+  ipc::Fault::Reply reply{};
+  if (const auto host = faults_->dying_host(request)) kill_programs(*host, reply);
+  reply.changed = faults_->apply(request);
+  settle();
+  return reply;
+}
+
+void Control::kill_programs(u32 host, ipc::Fault::Reply& reply) {
+  for (const auto& [id, peer] : peers_) {
+    const ProcessObject* process = peer.slot ? processes_.find(peer.slot) : nullptr;
+    if (!process || process->host != host) continue;
+    const bool killed = world_.watcher.kill(id);
+    spdlog::info("process {} ({}) {} with its host", process->pid, process->program,
+                 killed ? "is killed" : "can't be killed");
+    ++(killed ? reply.killed : reply.spared);
+  }
+}
+
 void Control::umad_readable(u32 file, u64 now) {
   if (plane_) plane_->umad_readable(file, now);
 }
 
 u64 Control::advance(u64 now) {
   if (!plane_) return ~0ULL;
-  const u64 next = plane_->on_time(now);
+  const u64 next_fault = faults_->on_time(now);
+  const u64 next = std::min(next_fault, plane_->on_time(now));
   settle();
   return next;
 }

@@ -1,4 +1,4 @@
-// Being told that a descriptor's other side has gone.
+// What the event loop does for the rest: tells that a descriptor's other side has gone, and ends processes.
 #pragma once
 
 #include "base/types.h"
@@ -12,6 +12,8 @@ class Watcher {
   virtual void watch_channel(u32 channel, int fd) = 0;  // the last reader of the pipe is gone
   virtual void watch_umad(u32 file, int fd) = 0;        // a MAD was written, or the last copy is closed
   virtual void forget(int fd) = 0;
+  // SIGKILL to the process behind a connection. False: it is another user's, or can't be seen from here.
+  virtual bool kill(u32 peer) = 0;
 };
 
 }  // namespace softib::daemon

@@ -50,6 +50,7 @@ enum class Op : u32 {
   open_umad,
   umad_register,
   umad_unregister,
+  fault,
 };
 
 inline constexpr u32 max_message = 32 * 1024;
@@ -504,13 +505,16 @@ struct RaiseEvent {
   using Reply = Empty;
 };
 
-// JSON for `softib status`, in pieces of at most status_piece bytes.
+// JSON for `softib status` and `softib link`, in pieces of at most status_piece bytes.
+enum class Topic : u32 { all, links };
 inline constexpr u32 status_piece = 16 * 1024;
 struct Status {
   static constexpr Op op = Op::status;
   struct Request {
-    u64 offset;
-  };  // 0 takes a new snapshot
+    u64 offset;  // 0 takes a new snapshot
+    Topic topic;
+    u32 reserved;
+  };
   struct Reply {
     u64 total;
     u32 length;
@@ -604,6 +608,78 @@ struct UmadUnregister {
     u32 agent;
   };
   using Reply = Empty;
+};
+
+// -- faults on demand
+
+enum class FaultKind : u32 {
+  link_down = 1,   // a
+  link_up,         // a
+  link_flap,       // a, times, ns: down and up again within that
+  link_speed,      // a, amount: fabric::Speed
+  link_width,      // a, amount: fabric::Width
+  bit_errors,      // a, rate
+  drop,            // a, rate
+  delay,           // a, ns
+  link_reset,      // a
+  swap,            // a, b
+  stick_counters,  // a
+  free_counters,   // a
+  add_count,       // a, counter, amount
+  power_off,       // a: a switch or host
+  power_on,
+  reboot,  // a: a host; ns: how long it is off
+  stop_manager,
+  start_manager,
+};
+
+// Counters of errors that a port has, in the order of net::Cause.
+enum class ErrorCounter : u32 {
+  symbol_error = 0,
+  link_recovery,
+  link_downed,
+  receive_error,
+  remote_physical,
+  switch_relay,
+  xmit_discard,
+  xmit_constraint,
+  receive_constraint,
+  local_integrity,
+  buffer_overrun,
+  vl15_dropped,
+  xmit_wait,
+};
+inline constexpr u32 error_counters = 13;
+
+// A port of the fabric file, or with port 0 a whole host or switch.
+struct FaultPlace {
+  u32 is_switch;
+  u32 node;  // index of the switch or host
+  u32 hca;
+  u32 port;
+};
+
+// For tools only (EPERM). EINVAL: what can't be, or a swap of one cable's two ends; ENXIO: no cable there;
+// ENOENT: no built-in subnet manager; EOPNOTSUPP: on Ethernet.
+struct Fault {
+  static constexpr Op op = Op::fault;
+  struct Request {
+    FaultKind kind;
+    u32 times;
+    FaultPlace a;
+    FaultPlace b;
+    u64 ns;
+    u64 amount;
+    double rate;
+    ErrorCounter counter;
+    u32 reserved;
+  };
+  struct Reply {
+    u32 changed;  // 0: it was so already
+    u32 killed;   // programs
+    u32 spared;   // that can't be killed from here
+    u32 reserved;
+  };
 };
 
 }  // namespace softib::ipc

@@ -1,5 +1,10 @@
 #include "net/faults.h"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
 #include "net/links.h"
 #include "net/pma/monitor.h"
 
@@ -8,6 +13,8 @@ namespace softib::net {
 namespace {
 
 constexpr u64 second = 1'000'000'000;
+constexpr u16 any_speed = 0xffff;
+constexpr u8 any_width = 0xff;
 
 void plug(World& world, u32 cable, u32 end, u32 port) {
   world.cables[cable].ends[end] = port;
@@ -17,6 +24,35 @@ void plug(World& world, u32 cable, u32 end, u32 port) {
 void join(World& world, Cable& cable) {
   world.ports[cable.ends[0]].peer = cable.ends[1];
   world.ports[cable.ends[1]].peer = cable.ends[0];
+}
+
+// A receiver that meets four bad symbols with hardly a good one in between has lost its place, and the link recovers:
+// of ten bits a symbol, three good ones in between at most. So it takes a rate far above that of mere bit errors.
+double recoveries_per_bit(double bit_error_rate) {
+  constexpr double bits_per_symbol = 10;
+  constexpr double places = 64;
+  return places * std::pow(std::min(1.0, bits_per_symbol * bit_error_rate), 4) / bits_per_symbol;
+}
+
+// The whole ones of what has come together.
+u64 take_whole(double& debt, double more) {
+  constexpr double most = 1e15;  // however long nobody called
+  debt = std::min(debt + more, most);
+  const auto whole = static_cast<u64>(debt);
+  debt -= static_cast<double>(whole);
+  return whole;
+}
+
+void count_errors_of(World& world, Cable& cable, u64 nanoseconds) {
+  const Port& a = world.ports[cable.ends[0]];
+  const double rate = cable.quality.bit_error_rate;
+  const double bits = static_cast<double>(nanoseconds) * fabric::data_mbps(a.speed, a.width) / 1000;
+  const u64 errors = take_whole(cable.error_debt, bits * rate);
+  const u64 recoveries = take_whole(cable.recovery_debt, bits * recoveries_per_bit(rate));
+  for (const u32 end : cable.ends) {
+    world.ports[end].tally[index_of(Cause::symbol_error)] += errors;
+    world.ports[end].tally[index_of(Cause::link_recovery)] += recoveries;
+  }
 }
 
 u32 end_at(const Cable& cable, u32 port) { return cable.ends[0] == port ? 0 : 1; }
@@ -42,8 +78,8 @@ void limit_link(World& world, Port& port, std::optional<fabric::Speed> speed, st
   if (port.cable == none) return;
   const Post::Hold hold(world.post);
   Cable& cable = world.cables[port.cable];
-  const u16 speeds = speed ? speeds_up_to(*speed) : u16{0xffff};
-  const u8 widths = width ? widths_up_to(*width) : u8{0xff};
+  const u16 speeds = speed ? speeds_up_to(*speed) : any_speed;
+  const u8 widths = width ? widths_up_to(*width) : any_width;
   if (cable.speed_limit == speeds && cable.width_limit == widths) return;
   cable.speed_limit = speeds;
   cable.width_limit = widths;
@@ -53,10 +89,21 @@ void limit_link(World& world, Port& port, std::optional<fabric::Speed> speed, st
 
 void set_quality(World& world, Port& port, const LinkQuality& quality) {
   if (port.cable == none) return;
-  LinkQuality& now = world.cables[port.cable].quality;
+  Cable& cable = world.cables[port.cable];
+  LinkQuality& now = cable.quality;
+  if (now.bit_error_rate <= 0) cable.counted_until = 0;
   world.bad_cables += (quality.bit_error_rate > 0) - (now.bit_error_rate > 0);
   now = quality;
-  for (const u32 end : world.cables[port.cable].ends) world.observer.routes_changed(world.ports[end].ref.node);
+  for (const u32 end : cable.ends) world.observer.routes_changed(world.ports[end].ref.node);
+}
+
+LinkFaults faults_of(const World& world, const Port& port) {
+  if (port.cable == none) return {};
+  const Cable& cable = world.cables[port.cable];
+  LinkFaults faults{cable.cut, {}, {}, cable.quality};
+  if (cable.speed_limit != any_speed) faults.speed = static_cast<fabric::Speed>(std::bit_floor(cable.speed_limit));
+  if (cable.width_limit != any_width) faults.width = widest(cable.width_limit);
+  return faults;
 }
 
 void set_power(World& world, u32 number, bool on) {
@@ -104,17 +151,12 @@ void swap_cables(World& world, Port& a, Port& b) {
 }
 
 u64 count_errors(World& world) {
-  const u64 since = world.errors_until;
-  world.errors_until = world.now;
   if (world.bad_cables == 0) return ~u64{0};
   for (Cable& cable : world.cables) {
-    Port& a = world.ports[cable.ends[0]];
-    if (cable.quality.bit_error_rate <= 0 || a.state == ipc::PortState::down || since == 0) continue;
-    const double bits = static_cast<double>(world.now - since) * fabric::data_mbps(a.speed, a.width) / 1000;
-    cable.error_debt += bits * cable.quality.bit_error_rate;
-    const auto errors = static_cast<u64>(cable.error_debt);
-    cable.error_debt -= static_cast<double>(errors);
-    for (const u32 end : cable.ends) world.ports[end].tally[index_of(Cause::symbol_error)] += errors;
+    if (cable.quality.bit_error_rate <= 0) continue;
+    const u64 since = std::exchange(cable.counted_until, world.now);
+    if (since == 0 || world.ports[cable.ends[0]].state == ipc::PortState::down) continue;
+    count_errors_of(world, cable, world.now - since);
   }
   return world.now + second;
 }

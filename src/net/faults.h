@@ -10,6 +10,7 @@ void limit_link(World& world, Port& port, std::optional<fabric::Speed> speed, st
 void set_quality(World& world, Port& port, const LinkQuality& quality);
 void set_power(World& world, u32 node, bool on);
 void swap_cables(World& world, Port& a, Port& b);
+[[nodiscard]] LinkFaults faults_of(const World& world, const Port& port);
 
 // Links with a bit error rate have errors all the time, since they always carry symbols. Gives when to look again.
 u64 count_errors(World& world);

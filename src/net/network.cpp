@@ -81,6 +81,9 @@ class Emulation final : public Network {
   void power(u32 node, bool on) override { set_power(world_, node, on); }
   void swap_cables(PortRef a, PortRef b) override { net::swap_cables(world_, world_.port(a), world_.port(b)); }
   void stick_counters(PortRef port, bool stuck) override { stick(world_.port(port), stuck); }
+  LinkFaults faults(PortRef port) const override { return faults_of(world_, world_.port(port)); }
+  bool is_on(u32 node) const override { return world_.nodes[node].on; }
+  bool is_stuck(PortRef port) const override { return stuck(world_.port(port)); }
 
  private:
   World world_;

@@ -123,6 +123,14 @@ struct LinkQuality {
   u64 delay_ns = 0;
 };
 
+// What has been done to a cable on purpose.
+struct LinkFaults {
+  bool cut = false;
+  std::optional<fabric::Speed> speed;  // the most that it trains to
+  std::optional<fabric::Width> width;
+  LinkQuality quality;
+};
+
 class Network {
  public:
   // Nodes in this order: all switches of `fabric`, then hosts' HCAs host by host. With a built-in or foreign subnet
@@ -189,11 +197,15 @@ class Network {
   virtual void cut(PortRef port) = 0;  // link down: a cable pulled; counted, trap 128
   virtual void mend(PortRef port) = 0;
   virtual void limit(PortRef port, std::optional<fabric::Speed> speed, std::optional<fabric::Width> width) = 0;
+  // Bit errors are counted from the next on_time() on.
   virtual void set_quality(PortRef port, const LinkQuality& quality) = 0;
   [[nodiscard]] virtual LinkQuality quality(PortRef port) const = 0;
   virtual void power(u32 node, bool on) = 0;  // all its links go down; tables and LIDs are forgotten when it comes back
   virtual void swap_cables(PortRef a, PortRef b) = 0;  // the far ends change places
   virtual void stick_counters(PortRef port, bool stuck) = 0;
+  [[nodiscard]] virtual LinkFaults faults(PortRef port) const = 0;  // of the cable in it
+  [[nodiscard]] virtual bool is_on(u32 node) const = 0;
+  [[nodiscard]] virtual bool is_stuck(PortRef port) const = 0;
 };
 
 }  // namespace softib::net

@@ -131,6 +131,8 @@ struct Cable {
   bool cut = false;
   LinkQuality quality;
   double error_debt = 0;  // errors that are due but no whole one yet
+  double recovery_debt = 0;
+  u64 counted_until = 0;  // time up to which they are counted; 0: from the next on_time() on
 };
 
 }  // namespace softib::net

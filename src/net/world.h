@@ -47,7 +47,6 @@ struct World {
   u64 now = 0;
   std::minstd_rand random{1};  // faults only; the same each time
   u32 bad_cables = 0;          // with a bit error rate
-  u64 errors_until = 0;        // time up to which their errors are counted
   u32 samplings = 0;           // ports at which PMA has been asked to sample
   u32 leases = 0;              // ports whose M_Key lease may run
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/link_text.h"
 #include "cli/log_tail.h"
 #include "cli/status_text.h"
 #include "cli/table.h"
@@ -65,6 +66,35 @@ TEST(StatusText, ProcessesAndTraffic) {
       "815  ib_write_bw  host0         1    1    2    0    1    8     0    0  64.0 KiB\n"
       "\n"
       "memory: 1.0 MiB in the segment, of these 4.0 KiB in rings\n");
+}
+
+TEST(StatusText, FaultsStandBeforeTheProcesses) {
+  auto status = nlohmann::json::parse(R"({"faults": [{"what": "sw0:1 - host0/mlx5_0:1", "fault": "down"}]})");
+  EXPECT_THAT(status_text(status), HasSubstr("NOT AS THE FABRIC FILE SAYS  FAULT\n"
+                                             "sw0:1 - host0/mlx5_0:1       down\n\nno processes"));
+  auto many = nlohmann::json::array();
+  for (int i = 0; i < 25; ++i) many.push_back({{"what", std::to_string(i)}, {"fault", "off"}});
+  EXPECT_THAT(faults_text(many), HasSubstr("and 5 more; 'softib status --json' has all\n"));
+  EXPECT_EQ(faults_text(nlohmann::json()), "");
+}
+
+TEST(LinkText, TableAndChoice) {
+  auto links = nlohmann::json::parse(R"([
+    {"ends": ["leaf0:1", "host0/mlx5_0:1"], "state": "ACTIVE", "physical": "LinkUp", "width": "4x", "speed": "HDR",
+     "faults": []},
+    {"ends": ["leaf0:11", "host1/mlx5_1:1"], "state": "DOWN", "physical": "Polling", "width": null, "speed": null,
+     "faults": ["down", "ber 1e-10"]}])");
+  EXPECT_EQ(links_text(links),
+            "END       END             STATE   PHYSICAL  WIDTH  SPEED  FAULTS\n"
+            "leaf0:1   host0/mlx5_0:1  ACTIVE  LinkUp    4x     HDR    -\n"
+            "leaf0:11  host1/mlx5_1:1  DOWN    Polling   -      -      down, ber 1e-10\n");
+  EXPECT_EQ(links_at(links, "leaf0").size(), 2U);
+  EXPECT_EQ(links_at(links, "leaf0:1").size(), 1U);
+  EXPECT_EQ(links_at(links, "host1").size(), 1U);
+  EXPECT_EQ(links_at(links, "host1/mlx5_1").size(), 1U);
+  EXPECT_EQ(links_at(links, "leaf").size(), 0U);
+  EXPECT_EQ(links_text(nlohmann::json::array()), "no links\n");
+  EXPECT_THAT(links_text(nlohmann::json::parse(R"([5, {"ends": [1]}])")), HasSubstr("-"));
 }
 
 // A daemon of another age may leave out what this command looks for; it must not throw.

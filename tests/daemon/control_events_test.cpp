@@ -213,7 +213,7 @@ TEST_F(ControlEvents, StatusTellsAll) {
   std::string text;
   u64 total = 1;
   while (text.size() < total) {
-    auto piece = call<ipc::Status>(tool, 0, {text.size()});
+    auto piece = call<ipc::Status>(tool, 0, {text.size(), ipc::Topic::all, 0});
     ASSERT_TRUE(piece);
     ASSERT_GT(piece->length, 0U);
     total = piece->total;
@@ -233,7 +233,7 @@ TEST_F(ControlEvents, StatusTellsAll) {
   EXPECT_EQ(json["processes"][0]["objects"]["qp"], 1);
   EXPECT_EQ(json["objects"]["cq"], 1);
   EXPECT_GT(json["memory"]["segment_bytes"], 0);
-  EXPECT_FALSE(call<ipc::Status>(tool, 0, {total + 1}));
+  EXPECT_FALSE(call<ipc::Status>(tool, 0, {total + 1, ipc::Topic::all, 0}));
 }
 
 }  // namespace

@@ -25,9 +25,14 @@ class FakeWatcher : public Watcher {
     contexts.erase(fd);
     channels.erase(fd);
   }
+  bool kill(u32 peer) override {
+    killed.push_back(peer);
+    return true;
+  }
   std::map<int, u32> contexts;
   std::map<int, u32> channels;
   std::map<int, u32> umads;
+  std::vector<u32> killed;
 };
 
 // A process of the fabric with one open device.

@@ -17,7 +17,7 @@ class ControlHostile : public ControlTest {
     return bytes;
   }
 
-  static constexpr u32 last_op = static_cast<u32>(ipc::Op::umad_unregister);
+  static constexpr u32 last_op = static_cast<u32>(ipc::Op::fault);
 };
 
 TEST_F(ControlHostile, SizesAreExact) {
@@ -82,7 +82,8 @@ TEST_F(ControlHostile, RandomRequests) {
                              sizeof(ipc::ReportViolation::Request),
                              sizeof(ipc::OpenUmad::Request),
                              sizeof(ipc::UmadRegister::Request),
-                             sizeof(ipc::UmadUnregister::Request)};
+                             sizeof(ipc::UmadUnregister::Request),
+                             sizeof(ipc::Fault::Request)};
   static_assert(sizes.size() == last_op);
   int carried_out = 0;
   for (int round = 0; round < 20; ++round) {
@@ -133,7 +134,7 @@ TEST_F(ControlHostile, ASegmentFullOfGarbage) {
     if (round == 15) {
       scribble(segment().devices[1]);
       scribble(segment().ports[1]);
-      (void)call<ipc::Status>(process, {0});
+      (void)call<ipc::Status>(process);
       (void)call<ipc::CreateAh>(process, {c.pd, 0, attributes_for(ipc::QpType::rc, ipc::QpState::rtr).av});
       die(process);
       return;

@@ -70,6 +70,46 @@ TEST_F(FaultsTest, BitErrorsComeWithTime) {
   EXPECT_EQ(net_->on_time(3 * second), ~u64{0});
 }
 
+TEST_F(FaultsTest, BitErrorsBeginWhenTheyAreAskedFor) {
+  (void)net_->on_time(second);
+  net_->set_quality({sw0, 2}, {1e-10, 0, 0});
+  (void)net_->on_time(1000 * second);
+  EXPECT_EQ(count_of({sw0, 2}, Cause::symbol_error), 0U) << "nobody knows when in between they began";
+  (void)net_->on_time(1001 * second);
+  EXPECT_EQ(count_of({sw0, 2}, Cause::symbol_error), 20U);
+  EXPECT_EQ(count_of({sw0, 2}, Cause::link_recovery), 0U);
+}
+
+TEST_F(FaultsTest, ALinkThatLosesItsPlaceRecovers) {
+  net_->set_quality({sw0, 2}, {1e-4, 0, 0});
+  (void)net_->on_time(second);
+  (void)net_->on_time(11 * second);
+  EXPECT_EQ(count_of({sw0, 2}, Cause::symbol_error), 200'000'000U);
+  EXPECT_EQ(count_of({sw0, 2}, Cause::link_recovery), 12U) << "64 x (10 x 1e-4)^4 of 2e11 symbols";
+  EXPECT_EQ(count_of({sw1, 2}, Cause::link_recovery), 12U);
+}
+
+TEST_F(FaultsTest, WhatIsBrokenIsTold) {
+  EXPECT_FALSE(net_->faults({sw0, 2}).cut);
+  net_->limit({sw0, 2}, fabric::Speed::edr, std::nullopt);
+  EXPECT_EQ(net_->faults({sw1, 2}).speed, fabric::Speed::edr);
+  EXPECT_EQ(net_->faults({sw1, 2}).width, std::nullopt);
+  net_->limit({sw0, 2}, fabric::Speed::edr, fabric::Width::x2);
+  EXPECT_EQ(net_->faults({sw1, 2}).width, fabric::Width::x2);
+  rerouted_.clear();
+  net_->set_quality({sw0, 2}, {0, 0, 5});
+  EXPECT_EQ(net_->faults({sw1, 2}).quality.delay_ns, 5U);
+  EXPECT_FALSE(rerouted_.empty()) << "who keeps ways looks again";
+  net_->cut({sw0, 2});
+  EXPECT_TRUE(net_->faults({sw1, 2}).cut);
+  net_->stick_counters({sw0, 3}, true);
+  EXPECT_TRUE(net_->is_stuck({sw0, 3}));
+  EXPECT_FALSE(net_->is_stuck({sw0, 2}));
+  net_->power(sw2, false);
+  EXPECT_FALSE(net_->is_on(sw2));
+  EXPECT_FALSE(net_->faults({sw0, 8}).cut) << "no cable";
+}
+
 TEST_F(FaultsTest, ASwitchWithoutPowerForgets) {
   net_->count({sw1, 3}, Cause::symbol_error, 9);
   net_->power(sw1, false);

@@ -14,6 +14,12 @@ void add_run(CLI::App& app, int& exit_code);
 void add_env(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_topo(CLI::App& app, int& exit_code);
+void add_link(CLI::App& app, int& exit_code);
+void add_counters(CLI::App& app, int& exit_code);
+void add_switch(CLI::App& app, int& exit_code);
+void add_host(CLI::App& app, int& exit_code);
+void add_sm(CLI::App& app, int& exit_code);
+void add_scenario(CLI::App& app, int& exit_code);
 
 // What `run` gives when the fault is its own and not the command's, as env(1) and docker do.
 inline constexpr int run_failed = 125;

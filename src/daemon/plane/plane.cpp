@@ -56,7 +56,8 @@ Plane::Plane(const fabric::Fabric& fabric, ipc::Segment& segment, Watcher& watch
   number_ports(fabric);
   for (u32 index = 1; index < refs_.size(); ++index)
     write_status(segment_.ports[index], status_of(network_->port(refs_[index])));
-  start_managers(fabric);
+  find_places(fabric);
+  start_managers();
 }
 
 Plane::~Plane() = default;
@@ -87,12 +88,40 @@ u32 Plane::index_of(PortRef ref) const {
 // -- subnet managers
 
 // One for each subnet: on its first switch, else on its first port.
-void Plane::start_managers(const fabric::Fabric& fabric) {
+void Plane::find_places(const fabric::Fabric& fabric) {
   if (fabric.sm != fabric::SubnetManager::builtin) return;
   preset_lids(fabric);
-  const std::string partitions = partitions_of(fabric);
-  for (PortRef place : places_for_managers(*network_))
-    managers_.push_back(std::make_unique<Manager>(*network_, place, partitions));
+  partitions_ = partitions_of(fabric);
+  places_ = places_for_managers(*network_);
+}
+
+void Plane::start_managers() {
+  managers_stopped_ = false;
+  touched_ = true;
+  for (PortRef place : places_)
+    if (network_->is_on(place.node) && !manager_at(place))
+      managers_.push_back(std::make_unique<Manager>(*network_, place, partitions_));
+}
+
+void Plane::stop_managers() {
+  managers_stopped_ = true;
+  remove_managers(std::nullopt);
+}
+
+void Plane::remove_managers(std::optional<u32> node) {
+  const auto dying = std::stable_partition(managers_.begin(), managers_.end(),
+                                           [&](const auto& manager) { return node && manager->place().node != *node; });
+  std::vector<PortRef> left;
+  for (auto manager = dying; manager != managers_.end(); ++manager) left.push_back((*manager)->place());
+  managers_.erase(dying, managers_.end());
+  // The traps that this brings must find them gone.
+  for (PortRef place : left) network_->set_capabilities(place, IBV_PORT_SM, false);
+}
+
+void Plane::power(u32 node, bool on) {
+  if (!on) remove_managers(node);
+  network_->power(node, on);
+  if (on && !managers_stopped_) start_managers();
 }
 
 // Those of the fabric file stay, also where it came from another cluster.

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "daemon/mad/files.h"
@@ -65,7 +67,18 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   [[nodiscard]] net::Network::Counters counters(u32 port);
 
   [[nodiscard]] net::Network& network() { return *network_; }
+  [[nodiscard]] const net::Network& network() const { return *network_; }
   [[nodiscard]] bool subnet_up() const;
+
+  // -- faults; whoever makes some says touch()
+  void touch() { touched_ = true; }
+  [[nodiscard]] bool has_places_for_managers() const { return !places_.empty(); }
+  [[nodiscard]] bool managers_stopped() const { return managers_stopped_; }
+  // The built-in managers die without a word, or come back knowing nothing.
+  void stop_managers();
+  void start_managers();
+  // A manager dies and comes back with the node that it sits on.
+  void power(u32 node, bool on);
 
  private:
   class Manager;
@@ -86,7 +99,8 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   void settle_traffic();
   void settle_violations(u32 port);
   void number_ports(const fabric::Fabric& fabric);
-  void start_managers(const fabric::Fabric& fabric);
+  void find_places(const fabric::Fabric& fabric);
+  void remove_managers(std::optional<u32> node);
   void preset_lids(const fabric::Fabric& fabric);
   [[nodiscard]] u32 index_of(net::PortRef ref) const;
   [[nodiscard]] Manager* manager_at(net::PortRef ref) const;
@@ -100,7 +114,10 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   Accounts accounts_;
   std::vector<net::PortRef> refs_;         // by index in the segment
   std::vector<std::vector<u32>> indices_;  // by node and port number; 0: not a host's
+  std::vector<net::PortRef> places_;       // of built-in managers
+  std::string partitions_;                 // what they are told
   std::vector<std::unique_ptr<Manager>> managers_;
+  bool managers_stopped_ = false;
   std::vector<u32> issm_files_;  // by index in the segment: the file that has issmN open, 0: none
   struct Violations {
     u32 p_key = 0;

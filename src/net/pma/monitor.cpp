@@ -23,6 +23,8 @@ void reset(Port& port, Family family, size_t index, u64 value) {
   if (!monitor.stuck) monitor.base[static_cast<size_t>(family)][index] = port.tally[index] - value;
 }
 
+bool stuck(const Port& port) { return port.monitor && port.monitor->stuck; }
+
 void stick(Port& port, bool stuck) {
   Monitor& monitor = monitor_of(port);
   if (monitor.stuck == stuck) return;

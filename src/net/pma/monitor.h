@@ -36,6 +36,7 @@ struct Monitor {
 // From now on it counts from `value`. Stuck ones don't.
 void reset(Port& port, Family family, size_t index, u64 value);
 void stick(Port& port, bool stuck);
+[[nodiscard]] bool stuck(const Port& port);
 // Everything reads 0: it has lost its power.
 void reset_all(Port& port);
 

@@ -1,0 +1,38 @@
+#include <memory>
+
+#include "cli/commands/commands.h"
+#include "cli/fault_session.h"
+
+namespace softib::cli {
+
+namespace {
+
+constexpr const char* examples =
+    R"(  kill       the built-in subnet manager dies without a word: links that change stay in INIT, and nobody answers
+             saquery, until another one takes over
+  restart    it comes back knowing nothing, and sweeps
+
+Examples:
+  softib sm kill
+  softib sm restart)";
+
+struct Options {
+  std::string name = "default";
+  std::vector<std::string> words;
+};
+
+}  // namespace
+
+void add_sm(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("sm", "Kill the built-in subnet manager, or start it again");
+  command->footer(examples);
+  add_name(*command, options->name);
+  command->add_option("ACTION", options->words, "kill or restart")->required()->option_text("kill|restart");
+  command->callback([options, &exit_code] {
+    options->words.insert(options->words.begin(), "sm");
+    exit_code = do_fault(options->name, options->words);
+  });
+}
+
+}  // namespace softib::cli

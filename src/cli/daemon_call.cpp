@@ -1,0 +1,52 @@
+#include "cli/daemon_call.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <system_error>
+
+namespace softib::cli {
+
+namespace {
+
+// Afterwards a call to a daemon that was stopped, or is lost in a loop, fails with EIO.
+void limit_waiting(int socket, std::chrono::seconds limit) {
+  timeval time{limit.count(), 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+}
+
+Result<void> attach_as_tool(ipc::Client& client) {
+  ipc::Attach::Request request{};
+  request.version = ipc::interface_version;
+  request.size_of_qp = sizeof(ipc::Qp);
+  request.is_tool = 1;
+  request.local_pid = ::getpid();
+  std::strncpy(request.program, "softib", sizeof request.program - 1);
+  auto reply = client.call<ipc::Attach>(0, request);
+  if (!reply) return fail(reply.error());
+  return {};
+}
+
+}  // namespace
+
+std::string cause_of(Errno error) {
+  if (to_int(error) == EPROTO)
+    return "the daemon is of another version than this command; end it with 'softib down' and start it anew";
+  if (to_int(error) == EIO) return "the daemon does not answer";
+  return fmt::format("cannot ask the daemon: {}", std::generic_category().message(to_int(error)));
+}
+
+fabric::Parsed<std::unique_ptr<ipc::Client>> connect_as_tool(const std::string& dir, std::chrono::seconds limit) {
+  auto client = ipc::Client::connect(dir);
+  if (!client) return tl::unexpected<fabric::Error>({cause_of(client.error())});
+  limit_waiting((*client)->fd(), limit);
+  if (auto attached = attach_as_tool(**client); !attached)
+    return tl::unexpected<fabric::Error>({cause_of(attached.error())});
+  return std::move(*client);
+}
+
+}  // namespace softib::cli
