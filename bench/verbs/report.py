@@ -163,10 +163,22 @@ def as_text(sections: list) -> str:
     return "\n\n".join(f"{section.title}\n\n{plain_table(section.rows)}" for section in sections)
 
 
-def as_page(sections: list, command: str, notes: list) -> str:
-    parts = ["# Performance", f"Made by `{command}`; do not edit, run it again.",
+def as_page(sections: list, command: str, notes: list, title: str = "Performance") -> str:
+    parts = [f"# {title}", f"Made by `{command}`; do not edit, run it again.",
              markdown_table([("machine", "")] + machine_facts())]
     parts += notes
     for section in sections:
         parts += [f"## {section.title}", section.text, markdown_table(section.rows)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def put_page(path: Path, title: str, page: str):
+    """Writes the page into a file that others write theirs into as well: each begins with its title."""
+    text = path.read_text() if path.exists() else ""
+    pages = [part for part in re.split(r"^(?=# )", text, flags=re.MULTILINE) if part.strip()]
+    titles = [part.splitlines()[0][2:].strip() for part in pages]
+    if title in titles:
+        pages[titles.index(title)] = page
+    else:
+        pages.append(page)
+    path.write_text("\n".join(part.rstrip("\n") + "\n" for part in pages))

@@ -1,6 +1,8 @@
 """Parsing and judging, on outputs recorded from perftest 4.5 (over Soft-RoCE) and qperf 0.4.11."""
 
+import tempfile
 import unittest
+from pathlib import Path
 
 import parse
 import report
@@ -79,6 +81,18 @@ class Judging(unittest.TestCase):
         self.assertFalse(at_most.reached(1.51))
         self.assertTrue(at_least.reached(0.85))
         self.assertFalse(at_least.reached(0.84))
+
+
+class Pages(unittest.TestCase):
+    def test_each_bench_replaces_its_own_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "performance.md"
+            report.put_page(path, "Performance", "# Performance\n\nfirst\n\n## Latency\n\none\n")
+            report.put_page(path, "The rest", "# The rest\n\nother\n")
+            report.put_page(path, "Performance", "# Performance\n\nsecond\n")
+            self.assertEqual(path.read_text(), "# Performance\n\nsecond\n\n# The rest\n\nother\n")
+            report.put_page(path, "The rest", "# The rest\n\nnew\n")
+            self.assertEqual(path.read_text(), "# Performance\n\nsecond\n\n# The rest\n\nnew\n")
 
 
 if __name__ == "__main__":
