@@ -95,10 +95,6 @@ struct Host {
   friend bool operator==(const Host&, const Host&) = default;
 };
 
-// What a switch says of itself in NodeInfo when its description does not say otherwise.
-inline constexpr u32 switch_vendor_id = 0xffffff;
-inline constexpr u32 switch_device_id = 2;
-
 struct Switch {
   std::string name;
   u32 ports = 40;  // external ports, numbered from 1
@@ -112,8 +108,8 @@ struct Switch {
   u8 lmc = 0;                   // of port 0; not 0 with an enhanced port 0 only
   bool enhanced_port0 = false;  // port 0 is a full end port, as managed switches have it
   std::string description{};    // NodeDescription; empty: the name
-  u32 vendor_id = 0;            // of NodeInfo; 0: switch_vendor_id
-  u32 device_id = 0;            // 0: switch_device_id
+  u32 vendor_id = 0;            // of NodeInfo; 0: those of a switch that is at home at its speed
+  u32 device_id = 0;
 
   friend bool operator==(const Switch&, const Switch&) = default;
 };
@@ -202,6 +198,15 @@ struct LinkRate {
 [[nodiscard]] std::string node_description(const Switch& sw);
 // Printable ASCII, at most 64 characters, neither starting nor ending with a blank.
 [[nodiscard]] bool valid_description(std::string_view text);
+
+// What NodeInfo says of who made it.
+struct Make {
+  u32 vendor_id = 0;
+  u32 device_id = 0;
+  friend bool operator==(const Make&, const Make&) = default;
+};
+[[nodiscard]] Make make_of(const Hca& hca);
+[[nodiscard]] Make make_of(const Switch& sw);
 
 // Index, or nothing.
 [[nodiscard]] std::optional<u32> find_host(const Fabric& fabric, std::string_view name);

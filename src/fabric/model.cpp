@@ -20,7 +20,33 @@ constexpr std::array<Model, 6> models{{
     {"bluefield-3", "MT41692", "MT_0000000884", "32.38.1002", mellanox_oui, 41692, 1, mellanox_pci, 0xa2dc},
 }};
 
+// The switch generation that is at home at a speed.
+u32 switch_device(Speed speed) {
+  switch (speed) {
+    case Speed::edr:
+      return 0xcf08;
+    case Speed::hdr:
+      return 0xd2f0;
+    case Speed::ndr:
+      return 0xd2f2;
+    case Speed::xdr:
+      return 0xd2f4;
+    default:
+      return 0xc738;
+  }
+}
+
 }  // namespace
+
+Make make_of(const Hca& hca) {
+  const Model* model = find_model(hca.model);
+  const Make made = model ? Make{model->vendor_id, model->vendor_part_id} : Make{};
+  return {hca.vendor_id ? hca.vendor_id : made.vendor_id, hca.device_id ? hca.device_id : made.device_id};
+}
+
+Make make_of(const Switch& sw) {
+  return {sw.vendor_id ? sw.vendor_id : mellanox_oui, sw.device_id ? sw.device_id : switch_device(sw.speed)};
+}
 
 const Model* find_model(std::string_view name) {
   for (const Model& model : models)

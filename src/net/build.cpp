@@ -16,7 +16,6 @@ constexpr u32 pkey_capacity = ipc::max_pkeys_per_port;
 constexpr u32 guid_capacity = ipc::max_gids_per_port;
 constexpr u16 default_pkey = 0xffff;
 constexpr u8 default_vls = 4;  // VL 0 to 7
-constexpr u32 mellanox_oui = 0x0002c9;
 constexpr u32 switch_revision = 0xa0;
 constexpr u32 any_port = 0xff;
 constexpr u8 default_threshold = 8;  // of errors, before they count as trouble
@@ -26,22 +25,6 @@ struct Ability {
   fabric::Width width;
   fabric::Mtu mtu;
 };
-
-// The switch generation that is at home at a speed.
-u16 switch_device(fabric::Speed speed) {
-  switch (speed) {
-    case fabric::Speed::edr:
-      return 0xcf08;
-    case fabric::Speed::hdr:
-      return 0xd2f0;
-    case fabric::Speed::ndr:
-      return 0xd2f2;
-    case fabric::Speed::xdr:
-      return 0xd2f4;
-    default:
-      return 0xc738;
-  }
-}
 
 u32 capabilities_of(const Ability& ability, bool is_switch) {
   u32 mask = cap::trap | cap::sl_mapping | cap::led_info | cap::system_guid | cap::capability_notice |
@@ -93,8 +76,9 @@ void add_switch(World& world, const fabric::Switch& from) {
   Node& node = add_node(world, NodeKind::sw, from.ports);
   node.guid = from.node_guid;
   node.system_guid = from.system_guid ? from.system_guid : from.node_guid;
-  node.vendor = from.vendor_id ? from.vendor_id : mellanox_oui;
-  node.device = from.device_id ? static_cast<u16>(from.device_id) : switch_device(from.speed);
+  const fabric::Make make = fabric::make_of(from);
+  node.vendor = make.vendor_id;
+  node.device = static_cast<u16>(make.device_id);
   node.revision = switch_revision;
   node.description = fabric::node_description(from);
   node.sw = std::make_unique<Switching>();
@@ -113,13 +97,10 @@ void add_hca(World& world, const fabric::Host& host, const fabric::Hca& from) {
   node.guid = from.node_guid;
   node.system_guid = from.system_guid;
   node.description = fabric::node_description(host, from);
-  if (const fabric::Model* model = fabric::find_model(from.model)) {
-    node.vendor = model->vendor_id;
-    node.device = static_cast<u16>(model->vendor_part_id);
-    node.revision = model->hardware_version;
-  }
-  if (from.vendor_id) node.vendor = from.vendor_id;
-  if (from.device_id) node.device = static_cast<u16>(from.device_id);
+  const fabric::Make make = fabric::make_of(from);
+  node.vendor = make.vendor_id;
+  node.device = static_cast<u16>(make.device_id);
+  if (const fabric::Model* model = fabric::find_model(from.model)) node.revision = model->hardware_version;
   for (size_t i = 0; i < from.ports.size(); ++i) {
     Port& port = world.ports[node.first + i + 1];
     equip(port, {from.ports[i].speed, from.ports[i].width, from.ports[i].mtu}, false);

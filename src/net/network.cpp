@@ -34,7 +34,10 @@ class Emulation final : public Network {
   void set_description(u32 node, std::string_view text) override;
   void set_capabilities(PortRef ref, u32 bits, bool on) override;
   void set_enhanced_port_0(u32 node, bool enhanced) override;
-  void preset_lid(PortRef ref, u16 lid) override { world_.port(ref).lid = lid; }
+  void preset_lid(PortRef ref, u16 lid, u8 lmc) override {
+    world_.port(ref).lid = lid;
+    world_.port(ref).lmc = lmc;
+  }
 
   void send(PortRef from, const Packet& packet) override { world_.post.send(from, packet); }
   u64 on_time(u64 now) override;
@@ -65,6 +68,7 @@ class Emulation final : public Network {
                          kind == BadKeyKind::p_key ? wire::TrapNumber::bad_p_key : wire::TrapNumber::bad_q_key, packet);
   }
   Counters counters(PortRef port) const override;
+  wire::MadStatus ask_pma(PortRef port, Packet& request) override { return pma(world_, world_.port(port), request); }
 
   void cut(PortRef port) override { set_cut(world_, world_.port(port), true); }
   void mend(PortRef port) override { set_cut(world_, world_.port(port), false); }

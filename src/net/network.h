@@ -153,8 +153,8 @@ class Network {
   virtual void set_capabilities(PortRef ref, u32 bits, bool on) = 0;
   // Whether port 0 of a switch is an enhanced one: with a port state, P_Keys and LMC as a CA's. Base ones at first.
   virtual void set_enhanced_port_0(u32 node, bool enhanced) = 0;
-  // The LID that the port had from an earlier manager: one that starts keeps it if it can.
-  virtual void preset_lid(PortRef ref, u16 lid) = 0;
+  // The LIDs that the port had from an earlier manager: one that starts keeps them if it can.
+  virtual void preset_lid(PortRef ref, u16 lid, u8 lmc = 0) = 0;
 
   // Sends from a port's QP 0 or 1. A MAD that is for the port itself is answered there. Called from within an
   // Observer, it returns at once and the packet travels when the one under way has arrived.
@@ -192,6 +192,9 @@ class Network {
     u64 of[cause_count];  // by Cause
   };
   [[nodiscard]] virtual Counters counters(PortRef port) const = 0;  // since the start, whatever PMA resets
+  // The performance management agent at the port answers a Get or Set in place: as a driver asks its own, no packet
+  // travels.
+  virtual wire::MadStatus ask_pma(PortRef port, Packet& request) = 0;
 
   // -- faults. They act on the cable: both ports see it.
   virtual void cut(PortRef port) = 0;  // link down: a cable pulled; counted, trap 128

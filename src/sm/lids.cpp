@@ -1,14 +1,17 @@
 #include "sm/lids.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace softib::sm {
 
-// Only an enhanced port 0 of a switch may have several LIDs.
+// Only an enhanced port 0 of a switch may have several LIDs. What a port comes with is not cut down: its addresses may
+// be in use.
 Lids::Span Lids::span_of(const Subnet& subnet, End end, u8 lmc) {
   const Node& node = subnet.node(end);
   const bool one = node.is_switch() && wire::get(node.switch_info, switch_info::enhanced_port_0) == 0;
-  return {0, one ? 1U : 1U << lmc};
+  const auto own = static_cast<u8>(subnet.port(end).get(port_info::lmc));
+  return {0, one ? 1U : 1U << std::max(own, lmc)};
 }
 
 bool Lids::free(const std::vector<bool>& taken, Span span) {
@@ -28,7 +31,7 @@ void Lids::assign(Subnet& subnet, u8 lmc) {
     if (subnet.port(end).lid != 0 || !free(taken, span)) return;
     take(taken, span);
     subnet.port(end).lid = static_cast<u16>(lid);
-    subnet.port(end).lmc = span.count == 1 ? u8{0} : lmc;
+    subnet.port(end).lmc = static_cast<u8>(std::countr_zero(span.count));
   };
   for (const End end : subnet.ends) subnet.port(end).lid = 0;
   for (const End end : subnet.ends)

@@ -141,5 +141,24 @@ TEST_F(Ways, RefusedKeysStandInPortInfo) {
   EXPECT_EQ(plane->network().violations({plane->network().hca_node(1, 0), 1}), (std::pair<u16, u16>{3, 2}));
 }
 
+TEST(PresetLids, APortHasAllOfItsOwn) {
+  FakeWatcher watcher;
+  auto control = *Control::create(fabric_of("{hosts: [{hcas: [{ports: [{lid: 0x40, lmc: 2}]}]}, {hcas: [{ports: [{lid: "
+                                            "0x44}]}]}, {}], switches: [{name: sw, enhanced_port0: true, lmc: 1}]}"),
+                                  watcher);
+  control->advance(1);
+  const ipc::Port* ports = control->segment().ports;
+  EXPECT_EQ(ports[1].lid, 0x40);
+  EXPECT_EQ(ports[1].lmc, 2);
+  EXPECT_EQ(ports[2].lmc, 0) << "the others have theirs";
+  const net::Network& network = control->plane()->network();
+  EXPECT_EQ(network.port({network.switch_node(0), 0}).lmc, 1);
+  for (u16 lid = 0x40; lid < 0x44; ++lid) {
+    const net::Path path = network.walk({network.hca_node(2, 0), 1}, lid, 0, 0xffff);
+    EXPECT_EQ(path.loss, net::Loss::none);
+    EXPECT_EQ(path.end, (net::PortRef{network.hca_node(0, 0), 1})) << lid;
+  }
+}
+
 }  // namespace
 }  // namespace softib::daemon

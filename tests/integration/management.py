@@ -213,12 +213,32 @@ def report(case, argument, totals):
     print(f"{result}  {case.__name__.replace('_', ' ')}{why}", flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parse_arguments(description):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--softib", default=default_softib())
     parser.add_argument("--filter", default="", help="regular expression over case names")
     arguments = parser.parse_args()
     end_in_order()
+    return arguments
+
+
+def main_of(description, cases):
+    """The main of a file of cases that each bring up fabrics of their own, given the path of softib."""
+    arguments = parse_arguments(description)
+    totals = {"PASS": 0, "FAIL": 0, "SKIP": 0}
+    for case in cases:
+        if re.search(arguments.filter, case.__name__):
+            report(case, arguments.softib, totals)
+    return conclude(totals)
+
+
+def conclude(totals):
+    print(f"{totals['PASS']} passed, {totals['FAIL']} failed, {totals['SKIP']} skipped")
+    return 1 if totals["FAIL"] else 0
+
+
+def main():
+    arguments = parse_arguments(__doc__)
     totals = {"PASS": 0, "FAIL": 0, "SKIP": 0}
     chosen = [case for case in SHARED if re.search(arguments.filter, case.__name__)]
     if chosen:
@@ -228,8 +248,7 @@ def main():
     for case in OWN:
         if re.search(arguments.filter, case.__name__):
             report(case, arguments.softib, totals)
-    print(f"{totals['PASS']} passed, {totals['FAIL']} failed, {totals['SKIP']} skipped")
-    return 1 if totals["FAIL"] else 0
+    return conclude(totals)
 
 
 if __name__ == "__main__":

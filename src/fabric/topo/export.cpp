@@ -67,13 +67,13 @@ Remote describe(const Fabric& fabric, const CableEnd& end) {
   return {hca_id(hca), fmt::format("({:x}) ", port.guid), node_description(host, hca), port.lid};
 }
 
-void emit_ids(Out out, u32 vendor, u32 device, u64 system_guid) {
-  fmt::format_to(out, "\nvendid=0x{:x}\ndevid=0x{:x}\nsysimgguid=0x{:x}\n", vendor, device, system_guid);
+void emit_ids(Out out, const Make& make, u64 system_guid) {
+  fmt::format_to(out, "\nvendid=0x{:x}\ndevid=0x{:x}\nsysimgguid=0x{:x}\n", make.vendor_id, make.device_id,
+                 system_guid);
 }
 
 void emit_switch(Out out, const Fabric& fabric, const Switch& sw, const std::vector<Link>& links) {
-  emit_ids(out, sw.vendor_id ? sw.vendor_id : switch_vendor_id, sw.device_id ? sw.device_id : switch_device_id,
-           sw.system_guid);
+  emit_ids(out, make_of(sw), sw.system_guid);
   fmt::format_to(out, "switchguid=0x{:x}({:x})\n", sw.node_guid, sw.port_guid);
   fmt::format_to(out, "Switch\t{} {}\t\t# \"{}\" {} port 0 lid {} lmc {}\n", sw.ports, switch_id(sw),
                  node_description(sw), sw.enhanced_port0 ? "enhanced" : "base", sw.lid, sw.lmc);
@@ -86,9 +86,7 @@ void emit_switch(Out out, const Fabric& fabric, const Switch& sw, const std::vec
 }
 
 void emit_hca(Out out, const Fabric& fabric, const Host& host, const Hca& hca, const std::vector<Link>& links) {
-  const Model& model = *find_model(hca.model);
-  emit_ids(out, hca.vendor_id ? hca.vendor_id : model.vendor_id, hca.device_id ? hca.device_id : model.vendor_part_id,
-           hca.system_guid);
+  emit_ids(out, make_of(hca), hca.system_guid);
   fmt::format_to(out, "caguid=0x{:x}\nCa\t{} {}\t\t# \"{}\"\n", hca.node_guid, hca.ports.size(), hca_id(hca),
                  node_description(host, hca));
   for (u32 p = 1; p < links.size(); ++p) {

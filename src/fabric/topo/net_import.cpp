@@ -255,10 +255,6 @@ void NetImport::make_switches() {
               .enhanced_port0 = record.enhanced_port0};
     if (sw.lid && sw.enhanced_port0) sw.lmc = record.lmc;
     if (record.description != sw.name) sw.description = record.description;
-    if (record.vendor_id != switch_vendor_id || record.device_id != switch_device_id) {
-      sw.vendor_id = record.vendor_id;
-      sw.device_id = std::min(record.device_id, 0xffffU);
-    }
     auto s = static_cast<u32>(result_.fabric.switches.size());
     places_[r] = CableEnd{EndKind::sw, s, 0, 0};
     lines_.emplace(Where{Part::sw, s, 0, 0}, record.line);
@@ -279,6 +275,10 @@ void NetImport::set_switch_abilities() {
     }
     sw.speed = speed.value_or(sw.speed);
     sw.width = width.value_or(sw.width);
+    const Make made{records_[r].vendor_id, std::min(records_[r].device_id, 0xffffU)};
+    if (made == make_of(sw)) continue;
+    sw.vendor_id = made.vendor_id;
+    sw.device_id = made.device_id;
   }
 }
 
