@@ -43,4 +43,10 @@ fabric::Parsed<std::string> find_preload_library() {
                                                 here / ".." / SOFTIB_LIBDIR / "softib" / file});
 }
 
+fabric::Parsed<std::string> find_tools() {
+  fs::path here = own_folder();
+  return first_existing("the tools",
+                        {here / "../libexec/softib/tools", here / ".." / SOFTIB_LIBEXECDIR / "softib/tools"});
+}
+
 }  // namespace softib::cli

@@ -11,5 +11,7 @@ namespace softib::cli {
 
 [[nodiscard]] fabric::Parsed<std::string> find_daemon();
 [[nodiscard]] fabric::Parsed<std::string> find_preload_library();
+// The folder of the tools that Debian lacks (ibdev2netdev, show_gids).
+[[nodiscard]] fabric::Parsed<std::string> find_tools();
 
 }  // namespace softib::cli

@@ -27,6 +27,15 @@ TEST(Preload, TakenAway) {
   EXPECT_EQ(without_preload("/x/notlibsoftib-preload.so"), "/x/notlibsoftib-preload.so");
 }
 
+TEST(Tools, ComeLastAndOnce) {
+  EXPECT_EQ(with_tools("/usr/bin:/bin", "/opt/libexec/softib/tools"), "/usr/bin:/bin:/opt/libexec/softib/tools");
+  EXPECT_EQ(with_tools("/old/softib/tools:/bin", "/opt/softib/tools"), "/bin:/opt/softib/tools")
+      << "those of another build give way";
+  EXPECT_EQ(without_tools("/bin:/opt/softib/tools"), "/bin");
+  EXPECT_EQ(without_tools(":/bin::"), ":/bin::") << "empty parts mean the current folder";
+  EXPECT_EQ(without_tools(""), "");
+}
+
 TEST(Quoting, ForAShell) {
   EXPECT_EQ(shell_quoted(""), "''");
   EXPECT_EQ(shell_quoted("/tmp/x"), "'/tmp/x'");

@@ -99,6 +99,27 @@ TEST_F(Programs, UnsetLeavesOtherPreloads) {
   EXPECT_EQ(outcome.out, "libm.so.6\n");
 }
 
+TEST_F(Programs, ToolsAreInThePath) {
+  Outcome outcome = shell(
+      "before=$PATH; \"$SOFTIB\" run host0 -- sh -c 'command -v show_gids ibdev2netdev' || exit 1; "
+      "eval \"$(\"$SOFTIB\" env host1)\"; command -v show_gids >/dev/null || exit 2; [ \"$PATH\" != \"$before\" ] || "
+      "exit 3; "
+      "eval \"$(\"$SOFTIB\" env --unset)\"; [ \"$PATH\" = \"$before\" ] || exit 4");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("/softib/tools/show_gids\n"));
+}
+
+TEST_F(Programs, AnAggregationNodeRunsNone) {
+  write("sharp.yaml", "fabric: sharp\nhosts: [alpha, {name: leaf-an, kind: aggregation}]\n");
+  ASSERT_EQ(softib({"up", file("sharp.yaml")}).exit_code, 0);
+  Outcome outcome = softib({"run", "--name", "sharp", "leaf-an", "--", "true"});
+  EXPECT_EQ(outcome.exit_code, 125);
+  EXPECT_EQ(outcome.err,
+            "softib: 'leaf-an' of fabric 'sharp' is an aggregation node of a switch; nobody runs programs on it\n");
+  EXPECT_EQ(softib({"env", "--name", "sharp", "leaf-an"}).exit_code, 1);
+  EXPECT_EQ(softib({"down", "--name", "sharp"}).exit_code, 0);
+}
+
 TEST_F(Programs, EnvPlain) {
   Outcome outcome = softib({"env", "host0", "--plain"});
   EXPECT_EQ(outcome.exit_code, 0);

@@ -101,6 +101,28 @@ def end_in_order():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
+class Talking:
+    """A program that answers each line it is given with a line."""
+
+    def __init__(self, argv, environment, cwd):
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=cwd,
+                                        text=True, **own_group())
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def stop(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.process.stdout.close()
+
+
 class FabricError(Exception):
     pass
 
@@ -180,6 +202,9 @@ class Fabric:
     def start(self, host, argv, **extra_environment):
         environment = dict(self.environment, **extra_environment)
         return Program(self.command("run", host, "--", *argv), environment, self.folder)
+
+    def start_talking(self, host, argv):
+        return Talking(self.command("run", host, "--", *argv), self.environment, self.folder)
 
     def run(self, host, argv, seconds=30, **extra_environment):
         """Runs to the end: (exit status or None after a time-out, output)."""
