@@ -34,16 +34,21 @@ Result<void> attach_as_tool(ipc::Client& client) {
 }  // namespace
 
 std::string cause_of(Errno error) {
-  if (to_int(error) == EPROTO)
+  if (to_int(error) == EPROTO || to_int(error) == ENOSYS)
     return "the daemon is of another version than this command; end it with 'softib down' and start it anew";
   if (to_int(error) == EIO) return "the daemon does not answer";
   return fmt::format("cannot ask the daemon: {}", std::generic_category().message(to_int(error)));
 }
 
-fabric::Parsed<std::unique_ptr<ipc::Client>> connect_as_tool(const std::string& dir, std::chrono::seconds limit) {
+Result<std::unique_ptr<ipc::Client>> connect(const std::string& dir, std::chrono::seconds limit) {
   auto client = ipc::Client::connect(dir);
+  if (client) limit_waiting((*client)->fd(), limit);
+  return client;
+}
+
+fabric::Parsed<std::unique_ptr<ipc::Client>> connect_as_tool(const std::string& dir, std::chrono::seconds limit) {
+  auto client = connect(dir, limit);
   if (!client) return tl::unexpected<fabric::Error>({cause_of(client.error())});
-  limit_waiting((*client)->fd(), limit);
   if (auto attached = attach_as_tool(**client); !attached)
     return tl::unexpected<fabric::Error>({cause_of(attached.error())});
   return std::move(*client);

@@ -11,6 +11,8 @@
 namespace softib::cli {
 
 // Calls take at most `limit`, then they fail with EIO.
+[[nodiscard]] Result<std::unique_ptr<ipc::Client>> connect(const std::string& dir, std::chrono::seconds limit);
+// And it is attached, so that it can be asked everything.
 [[nodiscard]] fabric::Parsed<std::unique_ptr<ipc::Client>> connect_as_tool(const std::string& dir,
                                                                            std::chrono::seconds limit);
 // Why a call failed, for people.

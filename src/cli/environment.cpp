@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cli/daemon_call.h"
 #include "cli/installation.h"
 #include "cli/session_folder.h"
+#include "cli/status_query.h"
 #include "fabric/runtime.h"
 
 namespace softib::cli {
@@ -17,6 +19,7 @@ namespace {
 
 constexpr std::string_view separators = " :";  // what ld.so splits LD_PRELOAD at
 constexpr std::string_view our_library = "libsoftib-preload.so";
+constexpr std::string_view our_tools = "/softib/tools";
 
 tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
 
@@ -48,16 +51,27 @@ std::string known_hosts(const fabric::Fabric& fabric) {
   return fmt::format("{}{}", fmt::join(names, ", "), more ? fmt::format(" and {} more", more) : "");
 }
 
-// softibd made a folder for each host; reading the whole description of a large fabric would take longer than most
-// programs.
-bool has_host(const std::string& dir, std::string_view host) {
-  return fabric::valid_host_name(host) && ::access(fmt::format("{}/hosts/{}", dir, host).c_str(), F_OK) == 0;
-}
-
 tl::unexpected<fabric::Error> unknown_host(const std::string& dir, std::string_view fabric, std::string_view host) {
   auto description = fabric::load(dir + "/fabric.yaml");
   if (!description) return refuse(description.error().text);
   return refuse(fmt::format("fabric '{}' has no host '{}'; its hosts are {}", fabric, host, known_hosts(*description)));
+}
+
+// The host's files are made when it is first used; softibd does it, and knows which hosts there are.
+fabric::Parsed<void> prepare_host(const std::string& dir, std::string_view fabric, std::string_view host) {
+  if (!fabric::valid_host_name(host)) return unknown_host(dir, fabric, host);
+  if (::access(fmt::format("{}/hosts/{}", dir, host).c_str(), F_OK) == 0) return {};
+  auto prepared = ask_to_prepare(dir, host);
+  if (prepared) return {};
+  switch (to_int(prepared.error())) {
+    case ENODEV:
+      return unknown_host(dir, fabric, host);
+    case EPERM:
+      return refuse(fmt::format("'{}' of fabric '{}' is an aggregation node of a switch; nobody runs programs on it",
+                                host, fabric));
+    default:
+      return refuse(fmt::format("cannot make the files of host '{}': {}", host, cause_of(prepared.error())));
+  }
 }
 
 }  // namespace
@@ -74,25 +88,48 @@ std::string without_preload(std::string_view current) {
   return fmt::format("{}", fmt::join(kept, ":"));
 }
 
+// An empty part is the current folder, and stays.
+std::string without_tools(std::string_view path) {
+  std::vector<std::string_view> kept;
+  for (bool more = true; more;) {
+    const size_t end = path.find(':');
+    more = end != std::string_view::npos;
+    const std::string_view part = path.substr(0, end);
+    if (!part.ends_with(our_tools)) kept.push_back(part);
+    if (more) path.remove_prefix(end + 1);
+  }
+  return fmt::format("{}", fmt::join(kept, ":"));
+}
+
+std::string with_tools(std::string_view path, std::string_view tools) {
+  return fmt::format("{}:{}", without_tools(path), tools);
+}
+
 fabric::Parsed<std::vector<Variable>> host_environment(std::string_view fabric, std::string_view host) {
   auto dir = running_folder(fabric);
   if (!dir) return refuse(dir.error().text);
-  if (!has_host(*dir, host)) return unknown_host(*dir, fabric, host);
+  if (auto prepared = prepare_host(*dir, fabric, host); !prepared) return refuse(prepared.error().text);
   auto library = find_preload_library();
   if (!library) return refuse(library.error().text);
   if (library->find_first_of(separators) != std::string::npos)
     return refuse(
         fmt::format("the loader can't preload '{}': its path has a space or a colon; move it elsewhere", *library));
-  return std::vector<Variable>{{"SOFTIB_FABRIC_DIR", *dir},
-                               {"SOFTIB_HOST", std::string(host)},
-                               {"LD_PRELOAD", with_preload(variable("LD_PRELOAD"), *library)}};
+  std::vector<Variable> variables{{"SOFTIB_FABRIC_DIR", *dir},
+                                  {"SOFTIB_HOST", std::string(host)},
+                                  {"LD_PRELOAD", with_preload(variable("LD_PRELOAD"), *library)}};
+  const std::string_view path = variable("PATH");
+  if (auto tools = find_tools(); tools && !path.empty()) variables.push_back({"PATH", with_tools(path, *tools)});
+  return variables;
 }
 
 std::vector<Variable> outside_environment() {
   std::string preload = without_preload(variable("LD_PRELOAD"));
-  return {{"SOFTIB_FABRIC_DIR", std::nullopt},
-          {"SOFTIB_HOST", std::nullopt},
-          {"LD_PRELOAD", preload.empty() ? std::nullopt : std::optional(preload)}};
+  std::vector<Variable> variables{{"SOFTIB_FABRIC_DIR", std::nullopt},
+                                  {"SOFTIB_HOST", std::nullopt},
+                                  {"LD_PRELOAD", preload.empty() ? std::nullopt : std::optional(preload)}};
+  const std::string_view path = variable("PATH");
+  if (without_tools(path) != path) variables.push_back({"PATH", without_tools(path)});
+  return variables;
 }
 
 void apply(const std::vector<Variable>& variables) {

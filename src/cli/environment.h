@@ -20,6 +20,10 @@ struct Variable {
 // Without any libsoftib-preload.so; empty when nothing is left.
 [[nodiscard]] std::string without_preload(std::string_view current);
 
+// PATH with the folder of our tools behind what is there: a user's own tool of the same name goes first.
+[[nodiscard]] std::string with_tools(std::string_view path, std::string_view tools);
+[[nodiscard]] std::string without_tools(std::string_view path);
+
 // For a program on `host`. The error says that the fabric does not run, has no such host, or that a part is missing.
 [[nodiscard]] fabric::Parsed<std::vector<Variable>> host_environment(std::string_view fabric, std::string_view host);
 // Back to a process outside of any fabric.

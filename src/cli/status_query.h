@@ -1,4 +1,4 @@
-// Asking a running daemon for its state.
+// Asking a running daemon: for its state, and for a host's files.
 #pragma once
 
 #include <chrono>
@@ -13,5 +13,9 @@ namespace softib::cli {
                                                           std::chrono::seconds limit = std::chrono::seconds(10));
 // The list of links (daemon/fault_report.h).
 [[nodiscard]] fabric::Parsed<nlohmann::json> query_links(const std::string& dir);
+
+// Has the host's sysfs tree made. Errors as of ipc::PrepareHost, and EIO: no answer within the limit.
+[[nodiscard]] Result<void> ask_to_prepare(const std::string& dir, std::string_view host,
+                                          std::chrono::seconds limit = std::chrono::seconds(30));
 
 }  // namespace softib::cli

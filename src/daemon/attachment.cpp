@@ -33,8 +33,8 @@ Result<ipc::Attach::Reply> Control::attach(Caller& caller, const ipc::Attach::Re
     return reply;
   }
   std::string_view name(request.host, ::strnlen(request.host, sizeof request.host));
-  auto host = fabric::find_host(fabric_, name);
-  if (!host) return fail(ENODEV);
+  auto host = host_for_programs(name);
+  if (!host) return fail(host.error());
   auto process = processes_.attach({caller.peer.pid, *host, std::move(caller.received)}, request);
   if (!process) return fail(process.error());
   caller.peer.slot = reply.slot = (*process)->slot;

@@ -42,7 +42,8 @@ Control::Control(fabric::Fabric fabric, std::unique_ptr<SegmentFile> file, Watch
       groups_(world_),
       resolver_(world_, groups_),
       ahs_(world_, pds_, groups_, resolver_),
-      qps_({world_, pds_, keys_, cqs_, srqs_, groups_, resolver_}) {
+      qps_({world_, pds_, keys_, cqs_, srqs_, groups_, resolver_}),
+      trees_(fabric_, file_->segment()) {
   if (fabric_.link_layer == ipc::LinkLayer::infiniband)
     plane_ = std::make_unique<Plane>(fabric_, file_->segment(), watcher);
   if (plane_) faults_ = std::make_unique<Faults>(fabric_, *plane_);
@@ -219,6 +220,8 @@ const Control::Row* Rows::find(ipc::Op op) {
       row<ipc::UmadRegister, &Control::umad_register>(process),
       row<ipc::UmadUnregister, &Control::umad_unregister>(process),
       row<ipc::Fault, &Control::fault>(attachment),
+      row<ipc::PrepareHost, &Control::prepare_host>(nothing),
+      row<ipc::ReadCounter, &Control::read_counter>(nothing),
   };
   for (const Control::Row& candidate : table)
     if (candidate.op == op) return &candidate;

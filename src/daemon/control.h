@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/faults.h"
+#include "daemon/host_trees.h"
 #include "daemon/objects/ahs.h"
 #include "daemon/objects/channels.h"
 #include "daemon/objects/contexts.h"
@@ -71,8 +72,9 @@ class Control : private hca::RepairSink {
   [[nodiscard]] bool wants_advance() const { return plane_ && plane_->is_touched(); }
   // Tells the programs, the segment and the sysfs tree what changed in the network since the last call.
   void settle();
-  // Where the hosts' sysfs trees lie, once they are written: from then on settle() keeps them up to date.
-  void follow_trees(std::string dir);
+  // The fabric's folder: below it lie the hosts' sysfs trees, made when they are asked for; settle() keeps them up to
+  // date.
+  void keep_trees_in(std::string dir) { trees_.lie_in(std::move(dir)); }
   [[nodiscard]] Plane* plane() { return plane_.get(); }
   [[nodiscard]] const Faults* faults() const { return faults_.get(); }  // none on Ethernet
 
@@ -155,9 +157,12 @@ class Control : private hca::RepairSink {
   Result<ipc::Empty> umad_unregister(Caller& caller, const ipc::UmadUnregister::Request& request);
   Result<ipc::Fault::Reply> fault(Caller& caller, const ipc::Fault::Request& request);
   void kill_programs(u32 host, ipc::Fault::Reply& reply);
+  Result<ipc::Empty> prepare_host(Caller& caller, const ipc::PrepareHost::Request& request);
+  Result<ipc::ReadCounter::Reply> read_counter(Caller& caller, const ipc::ReadCounter::Request& request);
+  [[nodiscard]] Result<u32> host_for_programs(std::string_view name) const;  // ENODEV, EPERM
+  [[nodiscard]] u32 device_named(u32 host, std::string_view name) const;
   [[nodiscard]] u32 umad_port(u32 host, u32 number) const;
   void tell_port_change(const Plane::PortChange& change);
-  void update_tree(const Plane::PortChange& change) const;
   Result<ipc::ListHandles::Reply> list_handles(Caller& caller, const ipc::ListHandles::Request& request);
 
   struct EventTarget {
@@ -192,7 +197,7 @@ class Control : private hca::RepairSink {
   Qps qps_;
   std::unique_ptr<Plane> plane_;
   std::unique_ptr<Faults> faults_;
-  std::string tree_dir_;  // empty: no trees yet
+  HostTrees trees_;
   std::map<u32, Peer> peers_;
   u32 last_peer_ = 0;
   std::vector<u32> dying_;  // slots of the dead that still hold locks which a live process must let go first

@@ -12,7 +12,6 @@
 #include <system_error>
 
 #include "fabric/runtime.h"
-#include "fabric/sysfs.h"
 
 namespace softib::daemon {
 
@@ -49,9 +48,7 @@ void RuntimeFiles::sweep() const {
   std::filesystem::remove_all(dir_ + "/hosts", ignored);
 }
 
-fabric::Parsed<void> RuntimeFiles::write(const fabric::Fabric& fabric) {
-  if (auto tree = fabric::write_sysfs_tree(dir_, fabric); !tree)
-    return refuse("cannot write the sysfs trees below " + dir_ + ": " + words(to_int(tree.error())));
+fabric::Parsed<void> RuntimeFiles::write() const {
   if (auto pid = fabric::write_file(dir_ + "/daemon.pid", std::to_string(::getpid()) + "\n"); !pid)
     return refuse("cannot write " + dir_ + "/daemon.pid: " + words(to_int(pid.error())));
   return {};

@@ -17,8 +17,8 @@ class RuntimeFiles {
   RuntimeFiles(RuntimeFiles&&) = default;
   RuntimeFiles& operator=(RuntimeFiles&&) = delete;
 
-  // The sysfs trees of all hosts, and daemon.pid.
-  [[nodiscard]] fabric::Parsed<void> write(const fabric::Fabric& fabric);
+  // daemon.pid.
+  [[nodiscard]] fabric::Parsed<void> write() const;
   // daemon.sock, listening, for this user only.
   [[nodiscard]] fabric::Parsed<Fd> listen() const;
 

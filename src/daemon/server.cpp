@@ -119,8 +119,8 @@ fabric::Parsed<void> Server::start(fabric::Fabric fabric) {
 // The subnet is up before the first program comes.
 fabric::Parsed<void> Server::bring_up() {
   next_advance_ = control_->advance(hca::now_ns());
-  if (auto written = files_.write(control_->fabric()); !written) return written;
-  control_->follow_trees(files_.dir());
+  if (auto written = files_.write(); !written) return written;
+  control_->keep_trees_in(files_.dir());
   return {};
 }
 

@@ -1,6 +1,5 @@
 // The management plane's side of Control: umad files, and what changes in the network.
 #include <infiniband/verbs.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstring>
@@ -116,33 +115,14 @@ u64 Control::advance(u64 now) {
   return next;
 }
 
-void Control::follow_trees(std::string dir) {
-  tree_dir_ = std::move(dir);
-  if (!plane_) return;
-  // The trees were written as the fabric file has the ports.
-  u32 index = 0;
-  for (const fabric::Host& host : fabric_.hosts)
-    for (const fabric::Hca& hca : host.hcas)
-      for (const fabric::Port& port : hca.ports)
-        update_tree({++index, fabric::initial_status(fabric_, port), plane_->status(index)});
-}
-
 void Control::settle() {
   if (!plane_) return;
   const auto changes = plane_->take_changes();
   if (plane_->take_routes_changed()) routes_.rebuild();
   for (const Plane::PortChange& change : changes) {
-    if (!tree_dir_.empty()) update_tree(change);
+    trees_.update(change.port, change.before, change.now);
     tell_port_change(change);
   }
-}
-
-void Control::update_tree(const Plane::PortChange& change) const {
-  const ipc::Device& device = world_.device(world_.port(change.port).device);
-  const fabric::PortPlace place{device.host, device.index_on_host, change.port - device.first_port};
-  if (auto updated = fabric::update_port(tree_dir_, fabric_, place, change.before, change.now); !updated)
-    spdlog::warn("the sysfs tree of {} is out of date: {}", fabric_.hosts[place.host].name,
-                 std::strerror(to_int(updated.error())));
 }
 
 // As the kernel's drivers turn a change of PortInfo into events.

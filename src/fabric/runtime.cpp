@@ -119,9 +119,9 @@ std::vector<std::string> fabrics_in(const std::string& runtime) {
   return names;
 }
 
-Result<void> write_file(const std::string& path, std::string_view text) {
+Result<void> write_file(const std::string& path, std::string_view text, mode_t mode) {
   std::string fresh = path + ".new";
-  Fd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  Fd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!file) return fail(errno);
   if (auto written = write_all(file.get(), text); !written) {
     ::unlink(fresh.c_str());

@@ -5,11 +5,13 @@
 //       lock                         softibd holds flock(LOCK_EX) on it for as long as it lives
 //       daemon.sock daemon.pid       softibd's own; gone after a clean end
 //       daemon.log                   softibd's stderr
-//       hosts/<host>/sys, .../dev    fabric/sysfs.h
+//       hosts/<host>/sys, .../dev    fabric/sysfs.h; of hosts that programs have run on
 //
 // softibd is started as `softibd --dir <runtime dir>/<fabric>`: in the foreground, stdin /dev/null, stdout and stderr
 // on daemon.log, in a session of its own. It is ready once daemon.sock accepts. SIGTERM ends it cleanly.
 #pragma once
+
+#include <sys/types.h>
 
 #include <string>
 #include <string_view>
@@ -43,7 +45,7 @@ enum class Liveness : u8 {
 [[nodiscard]] std::vector<std::string> fabrics_in(const std::string& runtime);
 
 // Writes a whole file by way of a temporary one beside it and a rename, so that a reader sees the old or the new.
-[[nodiscard]] Result<void> write_file(const std::string& path, std::string_view text);
+[[nodiscard]] Result<void> write_file(const std::string& path, std::string_view text, mode_t mode = 0644);
 [[nodiscard]] Result<std::string> read_file(const std::string& path);
 
 }  // namespace softib::fabric

@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 #include "fabric/runtime.h"
+#include "ipc/port_counters.h"
 
 namespace softib::fabric {
 
@@ -18,6 +21,8 @@ namespace {
 constexpr u32 first_bus = 0x10;  // PCI bus of a host's first HCA
 constexpr u32 uverbs_major = 231;
 constexpr u32 uverbs_first_minor = 192;
+constexpr mode_t read_only = 0444;
+constexpr mode_t device_mode = 0666;
 
 // Makes folders, files and links below one root and remembers the first failure.
 class TreeWriter {
@@ -36,11 +41,13 @@ class TreeWriter {
   }
 
   // Contents without the newline that every sysfs file ends with.
-  void file(const std::string& path, std::string_view text) { raw_file(path, std::string(text) + "\n"); }
+  void file(const std::string& path, std::string_view text, mode_t mode = read_only) {
+    raw_file(path, std::string(text) + "\n", mode);
+  }
 
-  void raw_file(const std::string& path, std::string_view text) {
+  void raw_file(const std::string& path, std::string_view text, mode_t mode = read_only) {
     if (error_) return;
-    Fd fd(::openat(AT_FDCWD, at(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+    Fd fd(::openat(AT_FDCWD, at(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
     if (!fd)
       error_ = errno;
     else if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
@@ -135,27 +142,10 @@ Files status_files(const PortStatus& status, std::string_view net_device) {
   return files;
 }
 
-// Counters of events that this fabric can't have are there as well, and stay 0: monitoring reads the whole set.
-Files counter_files(const PortCounters& counters) {
-  auto number = [](u64 value) { return fmt::format("{}\n", value); };
-  Files files{
-      {"counters/port_xmit_data", number(counters.tx_bytes / 4)},
-      {"counters/port_rcv_data", number(counters.rx_bytes / 4)},
-      {"counters/port_xmit_packets", number(counters.tx_packets)},
-      {"counters/port_rcv_packets", number(counters.rx_packets)},
-      {"counters/unicast_xmit_packets", number(counters.tx_packets - counters.multicast_tx_packets)},
-      {"counters/unicast_rcv_packets", number(counters.rx_packets - counters.multicast_rx_packets)},
-      {"counters/multicast_xmit_packets", number(counters.multicast_tx_packets)},
-      {"counters/multicast_rcv_packets", number(counters.multicast_rx_packets)},
-      {"counters/link_downed", number(counters.link_downed)},
-      {"counters/port_rcv_errors", number(counters.rcv_errors)},
-      {"counters/port_xmit_discards", number(counters.xmit_discards)},
-  };
-  for (const char* name :
-       {"symbol_error", "link_error_recovery", "port_rcv_remote_physical_errors", "port_rcv_switch_relay_errors",
-        "port_xmit_constraint_errors", "port_rcv_constraint_errors", "local_link_integrity_errors",
-        "excessive_buffer_overrun_errors", "VL15_dropped", "port_xmit_wait"})
-    files.emplace_back(std::string("counters/") + name, "0\n");
+// They are read through the preload library, which asks for what they stand at: these only hold their places.
+Files counter_files() {
+  Files files;
+  for (std::string_view name : ipc::port_counter_names) files.emplace_back(fmt::format("counters/{}", name), "0\n");
   return files;
 }
 
@@ -167,14 +157,13 @@ Files hardware_counter_files() {
   return files;
 }
 
-void write_port(TreeWriter& tree, const Fabric& fabric, PortPlace place) {
-  const Port& port = fabric.hosts[place.host].hcas[place.hca].ports[place.port];
+void write_port(TreeWriter& tree, const Fabric& fabric, PortPlace place, const PortStatus& status) {
   std::string path = port_path(fabric, place) + "/";
   for (const char* folder : {"gids", "gid_attrs/types", "gid_attrs/ndevs", "pkeys", "counters", "hw_counters"})
     tree.folder(path + folder);
   tree.file(path + "link_layer", to_string(fabric.link_layer));
-  for (const Files& files : {status_files(initial_status(fabric, port), net_device_name(fabric, place)),
-                             counter_files({}), hardware_counter_files()})
+  for (const Files& files :
+       {status_files(status, net_device_name(fabric, place)), counter_files(), hardware_counter_files()})
     for (const auto& [name, text] : files) tree.raw_file(path + name, text);
 }
 
@@ -212,7 +201,7 @@ void write_pci(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index, cons
                                          model.pci_device, pci_address(index)));
 }
 
-void write_infiniband(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index) {
+void write_infiniband(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index, std::span<const PortStatus> ports) {
   const Host& owner = fabric.hosts[host];
   const Hca& hca = owner.hcas[index];
   const Model& model = *find_model(hca.model);
@@ -221,14 +210,14 @@ void write_infiniband(TreeWriter& tree, const Fabric& fabric, u32 host, u32 inde
   tree.file(path + "node_guid", guid_text(hca.node_guid));
   tree.file(path + "sys_image_guid", guid_text(hca.system_guid));
   tree.file(path + "node_type", "1: CA");
-  tree.file(path + "node_desc", node_description(owner, hca));
+  tree.file(path + "node_desc", node_description(owner, hca), 0644);
   tree.file(path + "fw_ver", model.firmware);
   tree.file(path + "hca_type", model.hca_type);
   tree.file(path + "hw_rev", fmt::format("{:x}", model.hardware_version));
   tree.file(path + "board_id", model.board_id);
   tree.link(path + "device", "../../../" + pci_address(index));
   tree.link(path + "subsystem", "../../../../../class/infiniband");
-  for (u32 p = 0; p < hca.ports.size(); ++p) write_port(tree, fabric, {host, index, p});
+  for (u32 p = 0; p < hca.ports.size(); ++p) write_port(tree, fabric, {host, index, p}, ports[p]);
 }
 
 void write_uverbs(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index) {
@@ -243,7 +232,7 @@ void write_uverbs(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index) {
             fmt::format("MAJOR={}\nMINOR={}\nDEVNAME=infiniband/{}", uverbs_major, uverbs_first_minor + index, node));
   tree.link(path + "device", "../../../" + pci_address(index));
   tree.link(path + "subsystem", "../../../../../class/infiniband_verbs");
-  tree.raw_file(host_root(fabric, host) + "/dev/infiniband/" + node, "");
+  tree.raw_file(host_root(fabric, host) + "/dev/infiniband/" + node, "", device_mode);
 }
 
 // umadN and issmN for each port that has a subnet manager to talk to.
@@ -263,7 +252,7 @@ void write_mad_node(TreeWriter& tree, const Fabric& fabric, PortPlace place, std
   tree.link(path + "subsystem", "../../../../../class/infiniband_mad");
   tree.link(root + "/sys/class/infiniband_mad/" + node,
             "../../devices/pci0000:00/" + pci_address(place.hca) + "/infiniband_mad/" + node);
-  tree.raw_file(root + "/dev/infiniband/" + node, "");
+  tree.raw_file(root + "/dev/infiniband/" + node, "", device_mode);
 }
 
 void write_mad_nodes(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index) {
@@ -351,8 +340,9 @@ PortStatus initial_status(const Fabric& fabric, const Port& port) {
   return status;
 }
 
-Result<void> write_host_tree(const std::string& dir, const Fabric& fabric, u32 host) {
-  TreeWriter tree(dir);
+namespace {
+
+void write_host(TreeWriter& tree, const Fabric& fabric, u32 host, std::span<const PortStatus> ports) {
   std::string root = host_root(fabric, host);
   for (const char* folder :
        {"/sys/class/infiniband", "/sys/class/infiniband_verbs", "/sys/class/infiniband_mad", "/dev/infiniband"})
@@ -361,19 +351,38 @@ Result<void> write_host_tree(const std::string& dir, const Fabric& fabric, u32 h
   tree.file(root + "/sys/class/infiniband_mad/abi_version", "5");  // ibstat wants it, also where no umad device is
   CpuSet cpus = all_cpus();
   for (u32 d = 0; d < fabric.hosts[host].hcas.size(); ++d) {
+    const size_t count = fabric.hosts[host].hcas[d].ports.size();
     write_pci(tree, fabric, host, d, cpus);
-    write_infiniband(tree, fabric, host, d);
+    write_infiniband(tree, fabric, host, d, ports.first(count));
     write_uverbs(tree, fabric, host, d);
     write_mad_nodes(tree, fabric, host, d);
     write_class_links(tree, fabric, host, d);
+    ports = ports.subspan(count);
   }
-  return tree.done();
 }
 
-Result<void> write_sysfs_tree(const std::string& dir, const Fabric& fabric) {
-  for (u32 h = 0; h < fabric.hosts.size(); ++h)
-    if (auto written = write_host_tree(dir, fabric, h); !written) return written;
-  return {};
+Result<void> put_in_place(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return {};
+  return fail(errno == ENOTEMPTY ? EEXIST : errno);
+}
+
+}  // namespace
+
+Result<void> write_host_tree(const std::string& dir, const Fabric& fabric, u32 host,
+                             std::span<const PortStatus> ports) {
+  const std::string fresh = dir + "/hosts/.new";  // no host's name begins with a dot
+  std::error_code ignored;
+  std::filesystem::remove_all(fresh, ignored);  // of a try that failed
+  if (::mkdir((dir + "/hosts").c_str(), 0755) < 0 && errno != EEXIST) return fail(errno);
+  if (::mkdir(fresh.c_str(), 0755) < 0) return fail(errno);
+  TreeWriter tree(fresh);
+  write_host(tree, fabric, host, ports);
+  auto written = tree.done();
+  if (written)
+    written = put_in_place(fmt::format("{}/{}", fresh, host_root(fabric, host)),
+                           fmt::format("{}/{}", dir, host_root(fabric, host)));
+  std::filesystem::remove_all(fresh, ignored);
+  return written;
 }
 
 namespace {
@@ -382,7 +391,7 @@ namespace {
 Result<void> replace_files(const std::string& dir, const std::string& port, const Files& files) {
   std::string fresh = dir + "/sysfs.new";
   for (const auto& [name, text] : files) {
-    if (auto written = write_file(fresh, text); !written) return written;
+    if (auto written = write_file(fresh, text, read_only); !written) return written;
     if (::rename(fresh.c_str(), fmt::format("{}/{}/{}", dir, port, name).c_str()) < 0) return fail(errno);
   }
   return {};
@@ -404,11 +413,6 @@ Result<void> update_port(const std::string& dir, const Fabric& fabric, PortPlace
   for (const auto& [name, text] : was)
     if (!is.contains(name)) ::unlink(fmt::format("{}/{}/{}", dir, port, name).c_str());
   return replace_files(dir, port, changed);
-}
-
-Result<void> write_counters(const std::string& dir, const Fabric& fabric, PortPlace place,
-                            const PortCounters& counters) {
-  return replace_files(dir, port_path(fabric, place), counter_files(counters));
 }
 
 }  // namespace softib::fabric

@@ -1,6 +1,7 @@
 // The sysfs tree and device nodes of a host, as plain files that the preload library shows to programs.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,38 +34,22 @@ struct PortStatus {
 // A port as it stands right after the fabric came up.
 [[nodiscard]] PortStatus initial_status(const Fabric& fabric, const Port& port);
 
-// Port counters as sysfs shows them: data counters in units of 4 bytes (octets / 4), as PMA does.
-struct PortCounters {
-  u64 tx_bytes = 0;
-  u64 tx_packets = 0;
-  u64 rx_bytes = 0;
-  u64 rx_packets = 0;
-  u64 multicast_tx_packets = 0;
-  u64 multicast_rx_packets = 0;
-  u64 link_downed = 0;
-  u64 rcv_errors = 0;
-  u64 xmit_discards = 0;
-};
-
 struct PortPlace {
   u32 host;
   u32 hca;
   u32 port;  // index, not number
 };
 
-// `dir` is the fabric's folder. Writes hosts/<host>/sys and hosts/<host>/dev for every host with the ports as
-// initial_status() has them.
-[[nodiscard]] Result<void> write_sysfs_tree(const std::string& dir, const Fabric& fabric);
-// The same for one host: about 150 files for each port, which large fabrics may want to put off until a host is used.
-[[nodiscard]] Result<void> write_host_tree(const std::string& dir, const Fabric& fabric, u32 host);
+// `dir` is the fabric's folder. Writes hosts/<host>/sys and hosts/<host>/dev, about 140 files for each port, which are
+// as `ports` say: those of the host, HCA by HCA. Whoever finds hosts/<host> finds everything in it. EEXIST: it is
+// there.
+[[nodiscard]] Result<void> write_host_tree(const std::string& dir, const Fabric& fabric, u32 host,
+                                           std::span<const PortStatus> ports);
 
 // Rewrites the files of one port that differ between `before` and `now`, each by an atomic rename. GID and P_Key tables
 // have one file for each entry, and may grow or shrink.
 [[nodiscard]] Result<void> update_port(const std::string& dir, const Fabric& fabric, PortPlace place,
                                        const PortStatus& before, const PortStatus& now);
-
-[[nodiscard]] Result<void> write_counters(const std::string& dir, const Fabric& fabric, PortPlace place,
-                                          const PortCounters& counters);
 
 // "hosts/host0/sys/devices/pci0000:00/0000:10:00.0/infiniband/mlx5_0/ports/1", below the fabric's folder.
 [[nodiscard]] std::string port_path(const Fabric& fabric, PortPlace place);

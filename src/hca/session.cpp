@@ -57,6 +57,9 @@ Errno attach_failed(const char* dir, Errno error) {
         name);
   else if (error == Errno{ENODEV})
     tell_once("softib: fabric '%s' has no host of the name in SOFTIB_HOST\n", name);
+  else if (error == Errno{EPERM})
+    tell_once("softib: the host in SOFTIB_HOST is an aggregation node of fabric '%s', on which nobody runs programs\n",
+              name);
   else
     tell_once("softib: the daemon of fabric '%s' refused this process; see daemon.log in its directory\n", name);
   return error;

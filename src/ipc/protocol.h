@@ -7,6 +7,7 @@
 // uobject look-up does), EBUSY while it is in use.
 #pragma once
 
+#include "ipc/port_counters.h"
 #include "ipc/segment.h"
 
 namespace softib::ipc {
@@ -51,6 +52,8 @@ enum class Op : u32 {
   umad_register,
   umad_unregister,
   fault,
+  prepare_host,
+  read_counter,
 };
 
 inline constexpr u32 max_message = 32 * 1024;
@@ -679,6 +682,32 @@ struct Fault {
     u32 killed;   // programs
     u32 spared;   // that can't be killed from here
     u32 reserved;
+  };
+};
+
+// -- a host's files. These two need no attachment: who only looks takes no process slot.
+
+// Makes the host's sysfs tree, below the fabric's folder, unless it is there. ENODEV: no such host; EPERM: nobody runs
+// programs on it.
+struct PrepareHost {
+  static constexpr Op op = Op::prepare_host;
+  struct Request {
+    char host[64];
+  };
+  using Reply = Empty;
+};
+
+// What a port's performance counter stands at now. ENODEV: no such port; EOPNOTSUPP: nothing counts there.
+struct ReadCounter {
+  static constexpr Op op = Op::read_counter;
+  struct Request {
+    char host[64];
+    char device[64];
+    u32 port;
+    PortCounter counter;
+  };
+  struct Reply {
+    u64 value;
   };
 };
 

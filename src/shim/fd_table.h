@@ -22,6 +22,7 @@ enum class FdClass : u32 {
   channel,  // the read end of a completion channel's pipe: ChannelFile
   netlink,  // an RDMA netlink socket: NetlinkFile
   umad,     // an open /dev/infiniband/umadN or issmN: UmadFile
+  counter,  // an open counters/NAME of a port: CounterFile
   own,      // this library's: the program does not know it is there
   received  // came by SCM_RIGHTS or survived a fork: may be a command file, to be found out when it is used
 };
@@ -31,7 +32,7 @@ enum class FdClass : u32 {
 // Calls hold a Pin while they use one. The doorbell does not, since counting would cost as much as the rest of it:
 // therefore a file's memory stays readable for a while after its last close (FdTable::retire), and a doorbell that is
 // late by that much (a program that closes what another thread is using) finds a context that is gone: EINVAL.
-class File {
+class alignas(16) File {  // room for an FdClass in its address
  public:
   virtual ~File() = default;
   // The last descriptor was closed and no call is inside: gives back what the file holds.
@@ -119,7 +120,7 @@ class FdTable {
  private:
   using Slot = std::atomic<uintptr_t>;
   using Chunk = std::array<Slot, chunk_size>;
-  static constexpr uintptr_t kind_mask = 7;
+  static constexpr uintptr_t kind_mask = 15;
   static constexpr size_t kept_after_close = 64;
 
   static uintptr_t encode(FdClass kind, File* file) {

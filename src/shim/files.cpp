@@ -76,7 +76,7 @@ bool made_by_daemon(int fd) {
     return maker.pid == known->segment().header.daemon_pid || !maker.pid;
   const Tree* tree = Tree::find();
   if (!tree) return false;
-  auto pid = read_attribute(std::string(tree->root()) + "/../../daemon.pid");
+  auto pid = read_attribute(std::string(tree->folder()) + "/daemon.pid");
   // From another pid namespace the pid reads as 0; the daemon then settles the question.
   return maker.pid == 0 || (pid && std::atoi(pid->c_str()) == maker.pid);
 }
@@ -107,6 +107,8 @@ void tell_lost_daemon() {
   tell_once(told, "softib: the daemon of fabric '" + fabric + "' does not answer any more (it was stopped, or died); " +
                       "start the fabric with 'softib up' and then this program again\n");
 }
+
+Fd hand_over_plain(Fd made, bool close_on_exec) { return Fd(lowest_number(std::move(made), close_on_exec)); }
 
 u64 device_number(DeviceNode node) {
   const DeviceNumber number = number_of(node);

@@ -64,6 +64,9 @@ bool recognise_command_file(int fd);
 // Gives a descriptor that the library made to the program, as the lowest free number.
 Result<int> hand_over(Fd made, FdClass kind, std::unique_ptr<File> file, bool close_on_exec);
 
+// The same for one that is like any other to the library from now on.
+Fd hand_over_plain(Fd made, bool close_on_exec);
+
 // "The daemon does not answer any more", once.
 void tell_lost_daemon();
 

@@ -64,6 +64,7 @@ ssize_t netlink_request(int fd, const void* buffer, size_t size) {
   const Tree* tree = Tree::find();
   FdTable::Pin pin = fd_table().pin(fd);
   if (pin.kind() != FdClass::netlink || !tree) return -EBADF;
+  static_cast<void>(tree->ready());  // without it there are no devices
   auto& file = pin.as<NetlinkFile>();
   auto devices = read_devices(std::string(tree->root()) + "/sys");
   auto answers = answer_netlink({static_cast<const u8*>(buffer), size}, file.port_id(), devices);

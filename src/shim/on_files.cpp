@@ -9,6 +9,7 @@
 #include <cstdarg>
 #include <type_traits>
 
+#include "shim/counter_file.h"
 #include "shim/device_nodes.h"
 #include "shim/events.h"
 #include "shim/libc.h"
@@ -49,6 +50,9 @@ template <typename Plain>
       return to_libc<ssize_t>(-EINVAL);  // uverbs has no read
     case FdClass::umad:
       return with_umad(fd, [&](UmadFile& file) { return file.read(fd, buffer, size); });
+    case FdClass::counter:
+      before_counter_read(fd, -1);
+      return plain();
     default:
       return plain();
   }
@@ -147,6 +151,22 @@ ssize_t __read_chk(int fd, void* buffer, size_t size, size_t room) {
   FdClass kind = classify(fd).kind;
   if (kind == FdClass::none || size > room) return libc::__read_chk(fd, buffer, size, room);
   return read_ours(fd, kind, buffer, size, [=] { return libc::read(fd, buffer, size); });
+}
+
+ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
+  if (classify(fd).kind == FdClass::counter) [[unlikely]]
+    before_counter_read(fd, offset);
+  return libc::pread(fd, buffer, size, offset);
+}
+
+ssize_t pread64(int fd, void* buffer, size_t size, off_t offset) { return on::pread(fd, buffer, size, offset); }
+
+ssize_t __pread_chk(int fd, void* buffer, size_t size, off_t offset, size_t room) {
+  return size > room ? libc::__pread_chk(fd, buffer, size, offset, room) : on::pread(fd, buffer, size, offset);
+}
+
+ssize_t __pread64_chk(int fd, void* buffer, size_t size, off_t offset, size_t room) {
+  return on::__pread_chk(fd, buffer, size, offset, room);
 }
 
 // The kernel calls a file without a gathering read once per piece; one event fits the first.

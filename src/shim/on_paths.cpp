@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstring>
 
+#include "shim/counter_file.h"
 #include "shim/device_nodes.h"
 #include "shim/libc.h"
 #include "shim/on.h"
@@ -94,6 +95,24 @@ int glob_in_tree(const char* pattern, int flags, int (*on_error)(const char*, in
   return real(pattern, flags | GLOB_ALTDIRFUNC, on_error, found);
 }
 
+// Only for reading: a counter's file refuses anything else by itself.
+FILE* open_stream(const char* path, const char* mode, FILE* (*real)(const char*, const char*)) {
+  Redirect redirect(path);
+  const bool reads = mode && mode[0] == 'r' && !std::strchr(mode, '+');
+  auto counter = reads ? counter_at(redirect) : std::nullopt;
+  if (!counter) return real(redirect.text(), mode);
+  auto now = counter_now(*counter);
+  if (!now && to_int(now.error()) == EOPNOTSUPP) return real(redirect.text(), mode);
+  if (!now) {
+    errno = to_int(now.error());
+    return nullptr;
+  }
+  auto file = hand_over_plain(std::move(*now), std::strchr(mode, 'e') != nullptr);
+  FILE* stream = ::fdopen(file.get(), mode);
+  if (stream) static_cast<void>(file.release());
+  return stream;
+}
+
 }  // namespace
 
 std::optional<int> open_special(const Redirect& path, int flags) {
@@ -104,10 +123,19 @@ std::optional<int> open_special(const Redirect& path, int flags) {
   }
   int refused = refuse_writing(path, flags);
   if (refused) return refused;
-  return std::nullopt;
+  if (flags & O_PATH) return std::nullopt;
+  auto counter = counter_at(path);
+  if (!counter) return std::nullopt;
+  auto opened = open_counter(*counter, flags);
+  if (!opened && to_int(opened.error()) == EOPNOTSUPP) return std::nullopt;
+  return opened ? *opened : -to_int(opened.error());
 }
 
 namespace on {
+
+FILE* fopen(const char* path, const char* mode) { return open_stream(path, mode, libc::fopen); }
+
+FILE* fopen64(const char* path, const char* mode) { return open_stream(path, mode, libc::fopen64); }
 
 int fstatat(int dirfd, const char* path, struct stat* status, int flags) {
   return stat_at(dirfd, path, status, flags, libc::fstatat);

@@ -41,7 +41,9 @@ void Redirect::look(const Tree& tree, const char* path, int dirfd) {
     std::memcpy(absolute + length + 1, given.data(), given.size());
     mapping_ = tree.paths().map({absolute, length + 1 + given.size()}, buffer_);
   }
-  if (!is_plain()) text_ = buffer_;
+  if (is_plain()) return;
+  text_ = buffer_;
+  static_cast<void>(tree.ready());  // without it the call that follows finds nothing there, and says so
 }
 
 FdClass classify_device_call(int fd) {

@@ -151,7 +151,28 @@ std::optional<std::string_view> strip_root(std::string_view path, std::string_vi
 }
 
 bool may_lead_into_tree(std::string_view relative) {
-  return relative.find("infiniband") != std::string_view::npos || relative.find("uverbs") != std::string_view::npos;
+  return relative.find("infiniband") != std::string_view::npos || relative.find("uverbs") != std::string_view::npos ||
+         names_counter(relative);
+}
+
+bool names_counter(std::string_view path) {
+  return ipc::port_counter_named(path.substr(path.rfind('/') + 1)).has_value();
+}
+
+std::optional<CounterPlace> counter_place(std::string_view path) {
+  std::string_view parts[6];  // from the last to the first
+  for (std::string_view& part : parts) {
+    const size_t slash = path.rfind('/');
+    if (slash == std::string_view::npos) return std::nullopt;
+    part = path.substr(slash + 1);
+    path = path.substr(0, slash);
+  }
+  const auto& [name, counters, number, ports, device, infiniband] = parts;
+  const auto counter = ipc::port_counter_named(name);
+  const auto port = parse_number(number);
+  if (!counter || !port || counters != "counters" || ports != "ports" || infiniband != "infiniband")
+    return std::nullopt;
+  return CounterPlace{device, *port, *counter};
 }
 
 bool PathMap::is_ours(PathBuffer& out, std::string_view path) const {

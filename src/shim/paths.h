@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/types.h"
+#include "ipc/port_counters.h"
 
 namespace softib::shim {
 
@@ -49,6 +50,17 @@ class PathMap {
   std::string_view root_;
   bool (*exists_)(const char*);
 };
+
+// .../infiniband/DEVICE/ports/N/counters/NAME, the real path of a counter in a tree.
+struct CounterPlace {
+  std::string_view device;
+  u32 port = 0;
+  ipc::PortCounter counter{};
+};
+std::optional<CounterPlace> counter_place(std::string_view path);
+
+// Whether the last part of the path is a counter's name: the cheap question before the other one.
+bool names_counter(std::string_view path);
 
 // A path relative to a folder can only be ours if it names one of these; anything else need not be looked up.
 bool may_lead_into_tree(std::string_view relative);

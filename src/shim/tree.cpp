@@ -8,45 +8,96 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
+
+#include "ipc/protocol.h"
+#include "shim/questions.h"
 
 namespace softib::shim {
 
 constinit std::atomic<Tree::State> Tree::state_{Tree::State::unknown};
 constinit Tree Tree::instance_{};
 
+namespace {
+
 // System calls are made directly here: this runs inside the first intercepted call, before the C library's versions are
 // known, and must not come back here through them.
-bool Tree::exists(const char* path) {
+bool is_path(const char* path) {
   int kept = errno;
   bool found = ::syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0;
   errno = kept;
   return found;
 }
 
+// The folder without links in its path, where there are some and it can be told: the kernel names files of the tree
+// (getcwd, realpath) so.
+std::string_view without_links(const char* folder, std::span<char> room) {
+  int fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, folder, O_PATH | O_CLOEXEC, 0));
+  if (fd < 0) return folder;
+  char link[32];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  long length = ::syscall(SYS_readlinkat, AT_FDCWD, link, room.data(), room.size());
+  ::syscall(SYS_close, fd);
+  if (length <= 0 || static_cast<size_t>(length) >= room.size() || room[0] != '/') return folder;
+  return {room.data(), static_cast<size_t>(length)};
+}
+
+std::string_view why_not(Errno error) {
+  switch (to_int(error)) {
+    case ECONNREFUSED:
+    case ENOENT:
+      return "it is not running; start it with 'softib up'";
+    case ENODEV:
+      return "it has no such host";
+    case EPERM:
+      return "that is an aggregation node, on which nobody runs programs";
+    case ENOSYS:
+      return "it was started by another version of softib; restart it with 'softib down' and 'softib up'";
+    default:
+      return "its daemon can't make them; see daemon.log in its folder";
+  }
+}
+
+}  // namespace
+
+bool Tree::is_there() const { return is_path(root_); }
+
+// A path of the real machine's PCI devices may be one of the fabric's, which only the tree tells.
+bool Tree::exists(const char* path) {
+  if (is_path(path)) return true;
+  return !instance_.is_there() && instance_.ready() && is_path(path);
+}
+
+bool Tree::ready() const {
+  if (is_there()) return true;
+  int kept = errno;
+  ipc::PrepareHost::Request request{};
+  host().copy(request.host, sizeof request.host - 1);
+  auto made = ask_daemon<ipc::PrepareHost>(folder(), request);
+  if (!made) {
+    static constinit std::atomic<bool> told{false};
+    tell_once(told, "softib: no files of host '" + std::string(host()) + "' of fabric '" + std::string(fabric()) +
+                        "': " + std::string(why_not(made.error())) + "\n");
+  }
+  errno = kept;
+  return made.has_value();
+}
+
 bool Tree::set_root(std::string_view folder, std::string_view host) {
   while (folder.ends_with('/')) folder.remove_suffix(1);
-  constexpr std::string_view hosts = "/hosts/";
   if (folder.size() + hosts.size() + host.size() >= sizeof root_) return false;
-  std::string_view name = folder.substr(folder.rfind('/') + 1);
-  if (name.size() >= sizeof fabric_) return false;
-  fabric_length_ = name.copy(fabric_, name.size());
+  root_length_ = 0;
   for (std::string_view part : {folder, hosts, host}) root_length_ += part.copy(root_ + root_length_, part.size());
+  root_[root_length_] = '\0';
   return true;
 }
 
-// The kernel names files of the tree by their real path (getcwd, realpath), so the root is one, too.
-void Tree::resolve_links() {
-  int fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, root_, O_PATH | O_CLOEXEC, 0));
-  if (fd < 0) return;
-  char link[32];
-  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  char real[max_root];
-  long length = ::syscall(SYS_readlinkat, AT_FDCWD, link, real, sizeof real);
-  ::syscall(SYS_close, fd);
-  if (length <= 0 || static_cast<size_t>(length) >= sizeof real || real[0] != '/') return;
-  std::memcpy(root_, real, static_cast<size_t>(length));
-  root_[length] = '\0';
-  root_length_ = static_cast<size_t>(length);
+bool Tree::set_fabric(std::string_view folder) {
+  while (folder.ends_with('/')) folder.remove_suffix(1);
+  std::string_view name = folder.substr(folder.rfind('/') + 1);
+  if (name.size() >= sizeof fabric_) return false;
+  fabric_length_ = name.copy(fabric_, name.size());
+  return true;
 }
 
 bool Tree::read_environment() {
@@ -54,13 +105,14 @@ bool Tree::read_environment() {
   const char* host = ::getenv("SOFTIB_HOST");
   if (!folder || !*folder || !host || !*host) return false;
   static constinit std::atomic<bool> told{false};
-  if (folder[0] != '/' || std::strchr(host, '/') || !set_root(folder, host)) {
+  char room[max_root];
+  if (folder[0] != '/' || std::strchr(host, '/') || !set_fabric(folder) ||
+      !set_root(without_links(folder, room), host)) {
     tell_once(told,
               "softib: SOFTIB_FABRIC_DIR must be an absolute path of at most 900 characters and SOFTIB_HOST a "
               "host's name, as 'softib env HOST' prints them; running without a fabric\n");
     return false;
   }
-  resolve_links();
   return true;
 }
 

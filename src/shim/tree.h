@@ -21,17 +21,25 @@ class Tree {
   }
 
   [[nodiscard]] std::string_view root() const { return {root_, root_length_}; }
+  [[nodiscard]] std::string_view host() const { return root().substr(root().rfind('/') + 1); }
+  [[nodiscard]] std::string_view folder() const { return {root_, root_length_ - host().size() - hosts.size()}; }
   [[nodiscard]] std::string_view fabric() const { return {fabric_, fabric_length_}; }  // its folder's last name
   [[nodiscard]] PathMap paths() const { return {root(), exists}; }
 
+  // To be asked before the tree is looked at: where it isn't there, softibd makes it now. False: it can't be had, which
+  // is told once.
+  [[nodiscard]] bool ready() const;
+
  private:
   enum class State : u32 { unknown, off, on, looking };
+  static constexpr std::string_view hosts = "/hosts/";
 
   static const Tree* look();
   static bool exists(const char* path);
   bool read_environment();
   bool set_root(std::string_view folder, std::string_view host);
-  void resolve_links();
+  bool set_fabric(std::string_view folder);
+  [[nodiscard]] bool is_there() const;
 
   static std::atomic<State> state_;
   static Tree instance_;

@@ -176,7 +176,10 @@ TEST_F(ServerTest, ServesAndEndsCleanly) {
   struct stat info {};
   ASSERT_EQ(::stat((dir_ + "/daemon.sock").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600U);
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/hosts/host0")) << "no program has asked for its files";
+  EXPECT_TRUE(p->client->call<ipc::PrepareHost>(0, {"host0"}));
   EXPECT_TRUE(std::filesystem::exists(dir_ + "/hosts/host0/sys/class/infiniband/mlx5_0/node_guid"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/hosts/host1"));
   EXPECT_TRUE(std::filesystem::exists(dir_ + "/daemon.pid"));
   ipc::Segment* segment = map(*p);
   ASSERT_NE(segment, nullptr);

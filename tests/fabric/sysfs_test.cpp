@@ -21,8 +21,19 @@ class Sysfs : public testing::Test {
  protected:
   void write(Fabric fabric) {
     fabric_ = std::move(fabric);
-    auto written = write_sysfs_tree(dir_.path(), fabric_);
-    ASSERT_TRUE(written) << to_int(written.error());
+    for (u32 host = 0; host < fabric_.hosts.size(); ++host) {
+      auto written = write_host(host);
+      ASSERT_TRUE(written) << to_int(written.error());
+    }
+  }
+  [[nodiscard]] std::vector<PortStatus> initial(u32 host) const {
+    std::vector<PortStatus> ports;
+    for (const Hca& hca : fabric_.hosts[host].hcas)
+      for (const Port& port : hca.ports) ports.push_back(initial_status(fabric_, port));
+    return ports;
+  }
+  [[nodiscard]] Result<void> write_host(u32 host) const {
+    return write_host_tree(dir_.path(), fabric_, host, initial(host));
   }
   std::string read(const std::string& path) {
     auto text = read_file(dir_ / ("hosts/" + path));
@@ -179,27 +190,32 @@ TEST_F(Sysfs, UpdateChangesWhatDiffersOnly) {
   EXPECT_EQ(read("host1/sys/class/infiniband/mlx5_0/ports/1/state"), "4: ACTIVE\n") << "the other host's port stays";
 }
 
-TEST_F(Sysfs, Counters) {
-  write(default_fabric());
-  PortCounters counters{
-      .tx_bytes = 4096, .tx_packets = 7, .rx_bytes = 1ULL << 40, .rx_packets = 9, .multicast_tx_packets = 2};
-  ASSERT_TRUE(write_counters(dir_.path(), fabric_, {0, 0, 0}, counters));
-  std::string path = "host0/sys/class/infiniband/mlx5_0/ports/1/counters/";
-  expect_files(path, {{"port_xmit_data", "1024\n"},
-                      {"port_rcv_data", "274877906944\n"},
-                      {"port_xmit_packets", "7\n"},
-                      {"unicast_xmit_packets", "5\n"},
-                      {"multicast_xmit_packets", "2\n"}});
+TEST_F(Sysfs, ATreeShowsThePortsAsTheyAre) {
+  fabric_ = *parse("{hosts: [{hcas: [{ports: 2}, mlx5_1]}]}", "f");
+  std::vector<PortStatus> ports = initial(0);
+  ASSERT_EQ(ports.size(), 3U);
+  for (u16 i = 0; i < 3; ++i) ports[i].lid = static_cast<u16>(0x10 + i);
+  ASSERT_TRUE(write_host_tree(dir_.path(), fabric_, 0, ports));
+  std::string devices = "host0/sys/class/infiniband/";
+  expect_files(devices,
+               {{"mlx5_0/ports/1/lid", "0x10\n"}, {"mlx5_0/ports/2/lid", "0x11\n"}, {"mlx5_1/ports/1/lid", "0x12\n"}});
 }
 
-TEST_F(Sysfs, RewritingTheWholeTreeIsAllowed) {
+TEST_F(Sysfs, ATreeIsThereWholeOrNotAtAll) {
   write(default_fabric());
-  write(default_fabric());
-  EXPECT_EQ(read("host0/sys/class/infiniband/mlx5_0/ports/1/state"), "4: ACTIVE\n");
+  auto again = write_host(0);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(to_int(again.error()), EEXIST) << "the one that is there may have been changed since";
+  EXPECT_THAT(list(""), UnorderedElementsAre("host0", "host1")) << "nothing is left beside the trees";
+  fs::remove_all(dir_ / "hosts/host0");
+  fs::create_directories(dir_ / "hosts/.new/hosts/host0/sys/class/infiniband/of_a_try_that_failed");
+  ASSERT_TRUE(write_host(0));
+  EXPECT_THAT(list("host0/sys/class/infiniband"), UnorderedElementsAre("mlx5_0"));
 }
 
 TEST_F(Sysfs, FailureIsReported) {
-  auto written = write_sysfs_tree(dir_ / "none", default_fabric());
+  fabric_ = default_fabric();
+  auto written = write_host_tree(dir_ / "none", fabric_, 0, initial(0));
   ASSERT_FALSE(written);
   EXPECT_EQ(to_int(written.error()), ENOENT);
 }

@@ -282,6 +282,8 @@ TEST(DaemonGone, CommandsFailAndSayWhy) {
   std::string told = testing::internal::GetCapturedStderr();
   EXPECT_NE(told.find("softib up"), std::string::npos) << told;
   ::ibv_close_device(context);
+  // Nor can files be had of a host that nobody has used before.
+  EXPECT_EQ(std::system("SOFTIB_HOST=host1 ls /sys/class/infiniband 2>&1 | grep -q \"softib up\""), 0);
 }
 
 }  // namespace

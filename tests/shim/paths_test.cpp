@@ -115,5 +115,33 @@ TEST(StripRoot, GivesTheProgramsName) {
   EXPECT_FALSE(strip_root("/sys/class/infiniband", root));
 }
 
+TEST(Counters, AreNamedByTheEndsOfTheirRealPaths) {
+  auto place = counter_place(
+      "/run/softib/default/hosts/host0/sys/devices/pci0000:00/0000:10:00.0/infiniband/mlx5_3/"
+      "ports/2/counters/VL15_dropped");
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->device, "mlx5_3");
+  EXPECT_EQ(place->port, 2U);
+  EXPECT_EQ(place->counter, ipc::PortCounter::vl15_dropped);
+  for (const char* other :
+       {"", "port_xmit_data", "/counters/port_xmit_data", "/x/infiniband/mlx5_3/ports/2/counters/no_such",
+        "/x/infiniband/mlx5_3/ports/2/counters/", "/x/infiniband/mlx5_3/ports/two/counters/port_xmit_data",
+        "/x/infiniband/mlx5_3/ports/2/hw_counters/port_xmit_data",
+        "/x/infiniband/mlx5_3/ports/2/hw_counters/../counters/port_xmit_data",
+        "/x/net/mlx5_3/ports/2/counters/port_xmit_data"})
+    EXPECT_FALSE(counter_place(other)) << other;
+}
+
+TEST(Counters, EachNameStandsForItself) {
+  for (u32 i = 0; i < ipc::port_counter_names.size(); ++i)
+    EXPECT_EQ(ipc::port_counter_named(ipc::port_counter_names[i]), static_cast<ipc::PortCounter>(i));
+  EXPECT_TRUE(names_counter("port_xmit_data"));
+  EXPECT_TRUE(names_counter("../counters/port_xmit_data"));
+  EXPECT_FALSE(names_counter("port_xmit_data/"));
+  EXPECT_FALSE(names_counter("xport_xmit_data"));
+  EXPECT_TRUE(may_lead_into_tree("port_xmit_data")) << "after a cd into the folder";
+  EXPECT_FALSE(may_lead_into_tree("results/output.txt"));
+}
+
 }  // namespace
 }  // namespace softib::shim

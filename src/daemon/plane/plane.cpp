@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/plane/manager.h"
+#include "daemon/plane/port_counters.h"
 #include "daemon/port_record.h"
 
 namespace softib::daemon {
@@ -127,11 +128,11 @@ void Plane::power(u32 node, bool on) {
 // Those of the fabric file stay, also where it came from another cluster.
 void Plane::preset_lids(const fabric::Fabric& fabric) {
   for (u32 i = 0; i < fabric.switches.size(); ++i)
-    network_->preset_lid({network_->switch_node(i), 0}, fabric.switches[i].lid);
+    network_->preset_lid({network_->switch_node(i), 0}, fabric.switches[i].lid, fabric.switches[i].lmc);
   u32 index = 0;
   for (const fabric::Host& host : fabric.hosts)
     for (const fabric::Hca& hca : host.hcas)
-      for (const fabric::Port& port : hca.ports) network_->preset_lid(refs_[++index], port.lid);
+      for (const fabric::Port& port : hca.ports) network_->preset_lid(refs_[++index], port.lid, port.lmc);
 }
 
 Plane::Manager* Plane::manager_at(PortRef ref) const {
@@ -264,6 +265,11 @@ void Plane::key_refused(ipc::KeyViolation kind, u32 source, u32 target, net::Bad
 net::Network::Counters Plane::counters(u32 port) {
   settle_traffic();
   return network_->counters(refs_[port]);
+}
+
+u64 Plane::counter(u32 port, ipc::PortCounter counter) {
+  accounts_.settle_all();
+  return counter_of_pma(*network_, refs_[port], counter);
 }
 
 // -- umad files

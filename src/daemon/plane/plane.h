@@ -14,6 +14,7 @@
 #include "daemon/routes.h"
 #include "fabric/fabric.h"
 #include "fabric/sysfs.h"
+#include "ipc/port_counters.h"
 #include "ipc/segment.h"
 #include "net/network.h"
 #include "sm/subnet_manager.h"
@@ -65,6 +66,8 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   void key_refused(ipc::KeyViolation kind, u32 source, u32 target, net::BadKey packet);
   // The counters of a port, with all traffic until now.
   [[nodiscard]] net::Network::Counters counters(u32 port);
+  // One of them as the port's PMA shows it.
+  [[nodiscard]] u64 counter(u32 port, ipc::PortCounter counter);
 
   [[nodiscard]] net::Network& network() { return *network_; }
   [[nodiscard]] const net::Network& network() const { return *network_; }
