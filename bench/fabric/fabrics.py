@@ -65,6 +65,8 @@ class SoftFabric:
     def __enter__(self):
         try:
             self.up_seconds, _ = call([self.softib, "up", str(self.description)], self.environment, self.folder)
+            if self.host:
+                self.run("true")  # the host's files are made when it is first used
         except BaseException:
             self.__exit__()
             raise

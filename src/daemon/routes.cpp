@@ -30,7 +30,7 @@ void Routes::rebuild() {
     for (u32 gid = 0; gid < std::min<u32>(port.gid_count, ipc::max_gids_per_port); ++gid)
       port_of_gid_[bytes_of(port.gids[gid])] = index;
   }
-  segment_.header.route_epoch.fetch_add(1, std::memory_order_release);
+  expire();
 }
 
 u32 Routes::look_up(const ipc::AddressVector& av, const ipc::Port& local) const {

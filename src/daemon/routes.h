@@ -48,8 +48,10 @@ class Routes {
 
   void follow(Ways* ways) { ways_ = ways; }
 
-  // Takes over the ports' LIDs and GIDs; bumps route_epoch, so that cached resolutions are looked up again.
+  // Takes over the ports' LIDs and GIDs, for where there are no Ways.
   void rebuild();
+  // Bumps route_epoch, so that cached resolutions are looked up again.
+  void expire() { segment_.header.route_epoch.fetch_add(1, std::memory_order_release); }
 
   // Of a unicast address vector, sent from port `local`.
   [[nodiscard]] Way resolve(RouteOwner owner, const ipc::AddressVector& av, u32 local, u16 pkey) const;

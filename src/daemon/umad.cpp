@@ -118,7 +118,7 @@ u64 Control::advance(u64 now) {
 void Control::settle() {
   if (!plane_) return;
   const auto changes = plane_->take_changes();
-  if (plane_->take_routes_changed()) routes_.rebuild();
+  if (plane_->take_routes_changed()) routes_.expire();
   for (const Plane::PortChange& change : changes) {
     trees_.update(change.port, change.before, change.now);
     tell_port_change(change);

@@ -149,13 +149,8 @@ Files counter_files() {
   return files;
 }
 
-// Of the hardware counters only those that a lossless memory fabric keeps at 0 by its nature.
-Files hardware_counter_files() {
-  Files files{{"hw_counters/lifespan", "10\n"}};
-  for (const char* name : {"duplicate_request", "implied_nak_seq_err", "out_of_sequence", "packet_seq_err"})
-    files.emplace_back(std::string("hw_counters/") + name, "0\n");
-  return files;
-}
+// Of the hardware counters none that this fabric would have to count: those of losses and retransmissions.
+Files hardware_counter_files() { return {{"hw_counters/lifespan", "10\n"}}; }
 
 void write_port(TreeWriter& tree, const Fabric& fabric, PortPlace place, const PortStatus& status) {
   std::string path = port_path(fabric, place) + "/";
