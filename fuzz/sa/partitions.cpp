@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "sm/partitions.h"
+#include "fabric/partitions.h"
 
 namespace {
 
@@ -13,15 +13,15 @@ void require(bool condition) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
-  using namespace softib::sm;
+  using namespace softib::fabric;
   const Partitions partitions = parse_partitions({reinterpret_cast<const char*>(data), size});
   for (const auto& error : partitions.errors) {
     require(error.starts_with("partitions.conf:"));
     require(error.size() < 2 * size + 200);
   }
-  for (const Kind kind : {Kind::ca, Kind::sw, Kind::router})
-    for (const auto key : partitions.keys(kind, 0x1234, kind == Kind::ca)) require((key & default_key) != 0);
-  require(!partitions.keys(Kind::ca, 0x1234, true).empty());
+  for (const NodeType type : {NodeType::ca, NodeType::sw, NodeType::router})
+    for (const auto key : partitions.keys(type, 0x1234, type == NodeType::ca)) require((key & default_key) != 0);
+  require(!partitions.keys(NodeType::ca, 0x1234, true).empty());
   for (const auto& group : partitions.groups) require(group.mgid[0] == 0xff);
   return 0;
 }

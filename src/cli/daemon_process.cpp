@@ -41,6 +41,7 @@ struct Command {
   std::string program;
   std::string dir;
   std::string log;
+  std::vector<const char*> arguments;
 };
 
 // In the child: nothing but plain system calls between fork and exec.
@@ -56,8 +57,7 @@ struct Command {
     ::fcntl(kept, F_SETFD, FD_CLOEXEC);
     ::syscall(SYS_close_range, 4U, ~0U, 0U);
     failure_pipe = kept;
-    const char* arguments[] = {command.program.c_str(), "--dir", command.dir.c_str(), nullptr};
-    ::execv(command.program.c_str(), const_cast<char**>(arguments));
+    ::execv(command.program.c_str(), const_cast<char**>(command.arguments.data()));
   }
   int error = errno;
   if (::write(failure_pipe, &error, sizeof error) < 0) ::_exit(126);
@@ -125,11 +125,13 @@ bool gone_within(const std::string& dir, Clock::duration limit) {
 
 }  // namespace
 
-fabric::Parsed<pid_t> start_daemon(const std::string& dir) {
+fabric::Parsed<pid_t> start_daemon(const std::string& dir, const std::vector<std::string>& options) {
   auto program = find_daemon();
   if (!program) return refuse(program.error().text);
   apply(outside_environment());  // when called from inside a fabric, the new daemon is not on one of its hosts
-  Command command{*program, dir, dir + "/daemon.log"};
+  Command command{*program, dir, dir + "/daemon.log", {program->c_str(), "--dir", dir.c_str()}};
+  for (const std::string& option : options) command.arguments.push_back(option.c_str());
+  command.arguments.push_back(nullptr);
   auto pid = launch(command);
   if (!pid) return pid;
   if (auto ready = wait_until_ready(*pid, command); !ready) return refuse(ready.error().text);

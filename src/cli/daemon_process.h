@@ -5,13 +5,15 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "fabric/fabric.h"
 
 namespace softib::cli {
 
-// Starts softibd on a fabric's folder and returns once its socket accepts. The error carries the end of its log.
-[[nodiscard]] fabric::Parsed<pid_t> start_daemon(const std::string& dir);
+// Starts softibd on a fabric's folder, with further options, and returns once its socket accepts. The error carries the
+// end of its log.
+[[nodiscard]] fabric::Parsed<pid_t> start_daemon(const std::string& dir, const std::vector<std::string>& options = {});
 
 // The daemon's pid, from the kernel's knowledge of who listens on the socket; nothing when nobody does, or when it
 // lives in another pid namespace.

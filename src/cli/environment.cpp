@@ -105,15 +105,20 @@ std::string with_tools(std::string_view path, std::string_view tools) {
   return fmt::format("{}:{}", without_tools(path), tools);
 }
 
+fabric::Parsed<std::string> loadable_library() {
+  auto library = find_preload_library();
+  if (library && library->find_first_of(separators) != std::string::npos)
+    return refuse(
+        fmt::format("the loader can't preload '{}': its path has a space or a colon; move it elsewhere", *library));
+  return library;
+}
+
 fabric::Parsed<std::vector<Variable>> host_environment(std::string_view fabric, std::string_view host) {
   auto dir = running_folder(fabric);
   if (!dir) return refuse(dir.error().text);
   if (auto prepared = prepare_host(*dir, fabric, host); !prepared) return refuse(prepared.error().text);
-  auto library = find_preload_library();
+  auto library = loadable_library();
   if (!library) return refuse(library.error().text);
-  if (library->find_first_of(separators) != std::string::npos)
-    return refuse(
-        fmt::format("the loader can't preload '{}': its path has a space or a colon; move it elsewhere", *library));
   std::vector<Variable> variables{{"SOFTIB_FABRIC_DIR", *dir},
                                   {"SOFTIB_HOST", std::string(host)},
                                   {"LD_PRELOAD", with_preload(variable("LD_PRELOAD"), *library)}};

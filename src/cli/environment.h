@@ -15,6 +15,9 @@ struct Variable {
   std::optional<std::string> value;  // none: to be unset
 };
 
+// The preload library, at a path that the loader can take.
+[[nodiscard]] fabric::Parsed<std::string> loadable_library();
+
 // LD_PRELOAD as it should be: what is there already, then ours, once.
 [[nodiscard]] std::string with_preload(std::string_view current, std::string_view library);
 // Without any libsoftib-preload.so; empty when nothing is left.

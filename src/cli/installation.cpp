@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
@@ -34,6 +36,21 @@ fabric::Parsed<std::string> find_daemon() {
   fs::path here = own_folder();
   return first_existing("the daemon", {here / "softibd", here / "../libexec/softib/softibd",
                                        here / ".." / SOFTIB_LIBEXECDIR / "softib/softibd"});
+}
+
+fabric::Parsed<std::string> find_opensm() {
+  const char* path = std::getenv("PATH");
+  std::string_view folders = path ? path : "";
+  std::string all = fmt::format("{}:/usr/local/sbin:/usr/sbin:/sbin", folders);
+  for (std::string_view rest = all; !rest.empty();) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    const fs::path program = fs::path(rest.substr(0, end)) / "opensm";
+    if (program.is_absolute() && ::access(program.c_str(), X_OK) == 0 && fs::is_regular_file(program)) return program;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return tl::unexpected<fabric::Error>(
+      {"'sm: opensm' needs the program opensm, which is not in PATH: install it (apt-get install opensm), or say "
+       "'sm: builtin'"});
 }
 
 fabric::Parsed<std::string> find_preload_library() {

@@ -13,5 +13,7 @@ namespace softib::cli {
 [[nodiscard]] fabric::Parsed<std::string> find_preload_library();
 // The folder of the tools that Debian lacks (ibdev2netdev, show_gids).
 [[nodiscard]] fabric::Parsed<std::string> find_tools();
+// The stock subnet manager, in PATH or where systems keep programs for administrators. The error names the remedy.
+[[nodiscard]] fabric::Parsed<std::string> find_opensm();
 
 }  // namespace softib::cli

@@ -105,6 +105,18 @@ std::string processes_table(const json& status) {
   return table.empty() ? "no processes\n" : table.text();
 }
 
+std::string managers_table(const json& status) {
+  Table table({"SUBNET MANAGER", "AT", "STATE", "SUBNET"});
+  for (const json& manager : member(status, "subnet_managers")) {
+    std::string kind = cell(member(manager, "kind"));
+    if (!member(manager, "pid").is_null()) kind += fmt::format(", process {}", cell(member(manager, "pid")));
+    const json& up = member(manager, "subnet_up");
+    table.add({kind, cell(member(manager, "place")), cell(member(manager, "state")),
+               up.is_boolean() && up.get<bool>() ? "up" : "not up"});
+  }
+  return table.empty() ? "" : table.text() + "\n";
+}
+
 std::string memory_line(const json& status) {
   const json& memory = member(status, "memory");
   if (!memory.is_object()) return {};
@@ -132,7 +144,7 @@ std::string duration_text(u64 seconds) {
 
 std::string status_text(const json& status) {
   return headline(status) + "\n" + ports_table(status) + "\n" + faults_text(member(status, "faults")) +
-         processes_table(status) + "\n" + memory_line(status);
+         managers_table(status) + processes_table(status) + "\n" + memory_line(status);
 }
 
 }  // namespace softib::cli

@@ -23,6 +23,7 @@
 #include "daemon/objects/srqs.h"
 #include "daemon/plane/plane.h"
 #include "daemon/segment_file.h"
+#include "daemon/stock_managers.h"
 #include "daemon/watcher.h"
 #include "fabric/fabric.h"
 #include "hca/rules/repair.h"
@@ -77,6 +78,11 @@ class Control : private hca::RepairSink {
   void keep_trees_in(std::string dir) { trees_.lie_in(std::move(dir)); }
   [[nodiscard]] Plane* plane() { return plane_.get(); }
   [[nodiscard]] const Faults* faults() const { return faults_.get(); }  // none on Ethernet
+  [[nodiscard]] const Plane* plane() const { return plane_.get(); }
+
+  // Other programs that manage the subnets, for status.
+  void show_managers(const StockManagers* managers) { managers_ = managers; }
+  [[nodiscard]] const StockManagers* stock_managers() const { return managers_; }
 
   // Deferred work: what waits until data paths have moved on. True while some is left; call again a little later.
   bool tick();
@@ -198,6 +204,7 @@ class Control : private hca::RepairSink {
   std::unique_ptr<Plane> plane_;
   std::unique_ptr<Faults> faults_;
   HostTrees trees_;
+  const StockManagers* managers_ = nullptr;
   std::map<u32, Peer> peers_;
   u32 last_peer_ = 0;
   std::vector<u32> dying_;  // slots of the dead that still hold locks which a live process must let go first

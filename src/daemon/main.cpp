@@ -19,6 +19,7 @@ using softib::fabric::Parsed;
 struct Options {
   std::string dir;
   std::string fabric_file;
+  softib::daemon::ManagerPrograms programs;
   bool foreground = true;  // always
 };
 
@@ -69,7 +70,7 @@ int serve(const Options& options) {
   auto fabric = load_fabric(options);
   if (!fabric) return fail_with(fabric.error().text);
   spdlog::info("fabric {} starts in {}", fabric->name, options.dir);
-  auto server = softib::daemon::Server::create(std::move(*files), std::move(*fabric));
+  auto server = softib::daemon::Server::create(std::move(*files), std::move(*fabric), options.programs);
   if (!server) return fail_with(server.error().text);
   (*server)->run();
   spdlog::info("ends");
@@ -84,6 +85,8 @@ int main(int argc, char** argv) {
   app.add_option("--dir", options.dir, "The fabric's runtime folder")->required();
   app.add_option("--fabric-file", options.fabric_file,
                  "Description of the fabric (default: fabric.yaml in the folder)");
+  app.add_option("--opensm", options.programs.opensm, "The stock subnet manager, for 'sm: opensm'");
+  app.add_option("--preload-library", options.programs.preload_library, "What makes a program run on a host");
   app.add_flag("--foreground", options.foreground, "Stay in the foreground (it always does)");
   CLI11_PARSE(app, argc, argv);
   options.dir = std::filesystem::absolute(options.dir).lexically_normal();

@@ -85,9 +85,11 @@ Incoming receive(int socket, std::span<u8> buffer) {
 
 }  // namespace
 
-fabric::Parsed<std::unique_ptr<Server>> Server::create(RuntimeFiles files, fabric::Fabric fabric) {
+fabric::Parsed<std::unique_ptr<Server>> Server::create(RuntimeFiles files, fabric::Fabric fabric,
+                                                       ManagerPrograms programs) {
   std::unique_ptr<Server> server(new Server(std::move(files)));
-  if (auto started = server->start(std::move(fabric)); !started) return tl::unexpected<fabric::Error>(started.error());
+  if (auto started = server->start(std::move(fabric), std::move(programs)); !started)
+    return tl::unexpected<fabric::Error>(started.error());
   return server;
 }
 
@@ -95,7 +97,7 @@ Server::Server(RuntimeFiles files) : files_(std::move(files)) {}
 
 Server::~Server() = default;
 
-fabric::Parsed<void> Server::start(fabric::Fabric fabric) {
+fabric::Parsed<void> Server::start(fabric::Fabric fabric, ManagerPrograms programs) {
   raise_descriptor_limit();
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   signals_ = make_signal_fd();
@@ -113,6 +115,18 @@ fabric::Parsed<void> Server::start(fabric::Fabric fabric) {
   listener_ = std::move(*listener);
   watch(signals_.get(), Source::signal, 0, EPOLLIN);
   set_listening(true);
+  return start_managers(std::move(programs));
+}
+
+// They find the socket listening, and are answered once run() begins.
+fabric::Parsed<void> Server::start_managers(ManagerPrograms programs) {
+  const fabric::Fabric& fabric = control_->fabric();
+  if (!control_->plane() || fabric.sm != fabric::SubnetManager::opensm) return {};
+  managers_ = std::make_unique<StockManagers>(fabric, files_.dir(), std::move(programs));
+  if (auto started = managers_->start(); !started) return started;
+  for (u32 i = 0; i < managers_->all().size(); ++i)
+    watch(managers_->all()[i].handle.get(), Source::manager, i, EPOLLIN);
+  control_->show_managers(managers_.get());
   return {};
 }
 
@@ -171,6 +185,8 @@ void Server::handle_event(Source source, u32 id) {
       return control_->channel_unread(id);
     case Source::umad:
       return control_->umad_readable(id, hca::now_ns());
+    case Source::manager:
+      return managers_->ended(id);
     case Source::signal:
       stopping_ = true;
       return;

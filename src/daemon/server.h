@@ -11,12 +11,14 @@
 #include "base/fd.h"
 #include "daemon/control.h"
 #include "daemon/runtime_files.h"
+#include "daemon/stock_managers.h"
 
 namespace softib::daemon {
 
 class Server : private Watcher {
  public:
-  [[nodiscard]] static fabric::Parsed<std::unique_ptr<Server>> create(RuntimeFiles files, fabric::Fabric fabric);
+  [[nodiscard]] static fabric::Parsed<std::unique_ptr<Server>> create(RuntimeFiles files, fabric::Fabric fabric,
+                                                                      ManagerPrograms programs = {});
   ~Server() override;
 
   // Until SIGTERM or SIGINT.
@@ -25,7 +27,7 @@ class Server : private Watcher {
  private:
   using Clock = std::chrono::steady_clock;
 
-  enum class Source : u8 { listener, signal, peer, process, context, channel, umad };
+  enum class Source : u8 { listener, signal, peer, process, context, channel, umad, manager };
 
   struct Connection {
     Fd socket;
@@ -34,7 +36,8 @@ class Server : private Watcher {
   };
 
   explicit Server(RuntimeFiles files);
-  [[nodiscard]] fabric::Parsed<void> start(fabric::Fabric fabric);
+  [[nodiscard]] fabric::Parsed<void> start(fabric::Fabric fabric, ManagerPrograms programs);
+  [[nodiscard]] fabric::Parsed<void> start_managers(ManagerPrograms programs);
 
   void watch(int fd, Source source, u32 id, u32 events);
   void watch_context(u32 context, int fd) override { watch(fd, Source::context, context, 0); }
@@ -66,6 +69,7 @@ class Server : private Watcher {
   Fd reserve_;  // given up for a moment to refuse a connection when descriptors have run out
   std::map<u32, Connection> connections_;
   std::unique_ptr<Control> control_;
+  std::unique_ptr<StockManagers> managers_;
   std::array<u8, ipc::max_message> message_;
   Clock::time_point last_tick_{};
   std::chrono::milliseconds tick_interval_{1};

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/control.h"
+#include "daemon/plane/manager.h"
 #include "fabric/sysfs.h"
 
 namespace softib::daemon {
@@ -89,6 +90,53 @@ json processes_json(const Control& control, const std::map<u32, Counts>& counts)
   return processes;
 }
 
+// -- subnet managers
+
+std::string place_name(const net::Network& network, const fabric::Fabric& fabric, net::PortRef place) {
+  for (u32 i = 0; i < fabric.switches.size(); ++i)
+    if (network.switch_node(i) == place.node) return fabric.switches[i].name;
+  for (u32 host = 0; host < fabric.hosts.size(); ++host)
+    for (u32 hca = 0; hca < fabric.hosts[host].hcas.size(); ++hca)
+      if (network.hca_node(host, hca) == place.node)
+        return to_string(fabric, fabric::CableEnd{fabric::EndKind::hca, host, hca, place.port});
+  return {};
+}
+
+json builtin_json(const Control& control, const Plane& plane) {
+  static constexpr std::array names{"NOT ACTIVE", "DISCOVERING", "STANDBY", "MASTER"};
+  json managers = json::array();
+  for (const Plane::ManagerView& manager : plane.managers())
+    managers.push_back({{"kind", "builtin"},
+                        {"place", place_name(plane.network(), control.fabric(), manager.place)},
+                        {"state", names[static_cast<size_t>(manager.state)]},
+                        {"subnet_up", subnet_is_active(plane.network(), manager.place)}});
+  return managers;
+}
+
+void add_stock(const Control& control, const Plane& plane, json& managers) {
+  if (!control.stock_managers()) return;
+  for (const StockManagers::Process& process : control.stock_managers()->all()) {
+    const net::PortRef at{plane.network().hca_node(process.place.node, process.place.hca),
+                          static_cast<u8>(process.place.port)};
+    managers.push_back({{"kind", "opensm"},
+                        {"place", process.label},
+                        {"pid", process.pid},
+                        {"state", process.ended ? "ended with " + how_it_ended(*process.ended) : "running"},
+                        {"running", !process.ended},
+                        {"log", process.dir + "/opensm.log"},
+                        {"output", process.dir + "/opensm.out"},
+                        {"subnet_up", subnet_is_active(plane.network(), at)}});
+  }
+}
+
+json managers_json(const Control& control) {
+  const Plane* plane = control.plane();
+  if (!plane) return json::array();
+  json managers = builtin_json(control, *plane);
+  add_stock(control, *plane, managers);
+  return managers;
+}
+
 }  // namespace
 
 std::string status_text(const Control& control) {
@@ -103,6 +151,7 @@ std::string status_text(const Control& control) {
       {"daemon_pid", control.segment_file().segment().header.daemon_pid},
       {"uptime_s", uptime.count()},
       {"hosts", hosts_json(control)},
+      {"subnet_managers", managers_json(control)},
       {"processes", processes_json(control, counts)},
       {"faults", control.faults() ? control.faults()->report().faults() : json::array()},
       {"objects", total.of},

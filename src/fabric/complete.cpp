@@ -390,7 +390,8 @@ void place_subnet_managers(Fabric& fabric, const std::vector<u32>& subnets) {
   u32 node = static_cast<u32>(fabric.switches.size());
   (void)each_port(fabric, [&](Where, Hca&, Port& port) -> Check {
     port.subnet = subnets[node++];
-    port.sm_lid = port.cabled ? manager.emplace(port.subnet, port.lid).first->second : u16{0};
+    const bool known = port.cabled && fabric.sm == SubnetManager::builtin;
+    port.sm_lid = known ? manager.emplace(port.subnet, port.lid).first->second : u16{0};
     return {};
   });
 }
@@ -401,6 +402,7 @@ Check assign_lids(Fabric& fabric) {
   if (fabric.sm == SubnetManager::none) return refuse_lids(fabric, "there is no subnet manager (sm: none)");
   LidTable table;
   if (Check check = reserve_given_lids(fabric, table); !check) return check;
+  if (fabric.sm == SubnetManager::opensm) return {};  // it keeps those, and assigns the others itself
   return assign_missing_lids(fabric, table);
 }
 

@@ -16,7 +16,12 @@ std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') result += '\\';
-    result += c;
+    if (c == '\n')
+      result += "\\n";
+    else if (c == '\t')
+      result += "\\t";
+    else
+      result += c;
   }
   return result + "\"";
 }
@@ -84,6 +89,35 @@ void emit_cable(Out out, const Fabric& fabric, const Cable& cable) {
   fmt::format_to(out, "}}\n");
 }
 
+template <typename List, typename Text>
+void emit_list(Out out, std::string_view key, const List& list, Text text) {
+  if (list.empty()) return;
+  std::string_view separator;
+  fmt::format_to(out, ", {}: [", key);
+  for (const auto& entry : list) {
+    fmt::format_to(out, "{}{}", separator, quoted(text(entry)));
+    separator = ", ";
+  }
+  fmt::format_to(out, "]");
+}
+
+void emit_manager(Out out, const Fabric& fabric) {
+  const ManagerOptions& options = fabric.manager;
+  if (options == ManagerOptions{}) {
+    fmt::format_to(out, "sm: {}\n", name_of(fabric.sm));
+    return;
+  }
+  fmt::format_to(out, "sm: {{kind: {}, priority: {}, sweep_interval: {}", name_of(fabric.sm), options.priority,
+                 options.sweep_interval);
+  const bool several = options.routing.find(',') != options.routing.npos;
+  const std::string_view open = several ? "[" : "", close = several ? "]" : "";
+  if (!options.routing.empty()) fmt::format_to(out, ", routing: {}{}{}", open, options.routing, close);
+  emit_list(out, "ports", options.ports, [&](const CableEnd& end) { return to_string(fabric, end); });
+  emit_list(out, "args", options.args, [](const std::string& arg) { return arg; });
+  if (!options.folder.empty()) fmt::format_to(out, ", folder: {}", quoted(options.folder));
+  fmt::format_to(out, "}}\n");
+}
+
 }  // namespace
 
 std::string to_yaml(const Fabric& fabric) {
@@ -91,7 +125,8 @@ std::string to_yaml(const Fabric& fabric) {
   Out out(text);
   fmt::format_to(out, "fabric: {}\n", quoted(fabric.name));
   fmt::format_to(out, "link_layer: {}\n", fabric.link_layer == LinkLayer::ethernet ? "ethernet" : "infiniband");
-  fmt::format_to(out, "sm: {}\n", fabric.sm == SubnetManager::none ? "none" : "builtin");
+  emit_manager(out, fabric);
+  if (!fabric.partitions.empty()) fmt::format_to(out, "partitions: {}\n", quoted(fabric.partitions));
   if (fabric.pace) fmt::format_to(out, "pace: true\n");
   fmt::format_to(out, "hosts:\n");
   for (const Host& host : fabric.hosts) emit_host(out, host);

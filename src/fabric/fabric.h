@@ -134,14 +134,28 @@ struct Cable {
   friend bool operator==(const Cable&, const Cable&) = default;
 };
 
-// builtin: LIDs are there and ports are ACTIVE from the start. none: ports stay INIT without LIDs.
-enum class SubnetManager : u8 { builtin, none };
+// builtin: LIDs are there and ports are ACTIVE from the start. opensm: the stock program, started on hosts by softibd.
+// none: ports stay INIT without LIDs.
+enum class SubnetManager : u8 { builtin, opensm, none };
+
+struct ManagerOptions {
+  std::string routing{};            // empty: the manager's own choice
+  u8 priority = 0;                  // 0 to 15
+  u32 sweep_interval = 10;          // seconds between light sweeps; 0: none
+  std::vector<CableEnd> ports{};    // opensm: where one runs, HCA ports; empty: the first one of each subnet
+  std::vector<std::string> args{};  // opensm: further arguments
+  std::string folder{};             // opensm: its working folder, for names of files in `args`; empty: its own folder
+
+  friend bool operator==(const ManagerOptions&, const ManagerOptions&) = default;
+};
 
 struct Fabric {
   std::string name = "default";
   LinkLayer link_layer = LinkLayer::infiniband;
   SubnetManager sm = SubnetManager::builtin;
-  bool pace = false;  // links carry no more than their data rate; else they run as fast as memory does
+  ManagerOptions manager;
+  std::string partitions;  // text of a partitions.conf; empty: what the ports' P_Keys say
+  bool pace = false;       // links carry no more than their data rate; else they run as fast as memory does
   std::vector<Host> hosts;
   std::vector<Switch> switches;
   std::vector<Cable> cables;
@@ -210,6 +224,10 @@ struct Make {
 
 // Index, or nothing.
 [[nodiscard]] std::optional<u32> find_host(const Fabric& fabric, std::string_view name);
+
+[[nodiscard]] constexpr std::string_view name_of(SubnetManager sm) {
+  return sm == SubnetManager::builtin ? "builtin" : sm == SubnetManager::opensm ? "opensm" : "none";
+}
 
 [[nodiscard]] constexpr std::string_view to_string(LinkLayer layer) {
   return layer == LinkLayer::ethernet ? "Ethernet" : "InfiniBand";  // as sysfs has it

@@ -9,6 +9,7 @@
 
 #include "fabric/complete.h"
 #include "fabric/fabric.h"
+#include "fabric/manager_keys.h"
 #include "fabric/runtime.h"
 #include "fabric/topo/yaml.h"
 #include "fabric/yaml_reader.h"
@@ -22,7 +23,8 @@ constexpr u32 default_switch_ports = 40;
 
 class Parser {
  public:
-  Parser(std::string_view source, const Overrides& overrides) : yaml_(source), overrides_(overrides) {}
+  Parser(const Source& source, const Overrides& overrides)
+      : source_(source), yaml_(source.name), overrides_(overrides) {}
 
   Parsed<Fabric> run(const YAML::Node& root);
 
@@ -31,6 +33,7 @@ class Parser {
   void head(const YAML::Node& root);
   void listed(const YAML::Node& root);
   void generated(const YAML::Node& root);
+  void manager(const YAML::Node& root);
   void hosts(const YAML::Node& node, const YAML::Node& hcas);
   void host(const YAML::Node& node, const YAML::Node& default_hcas);
   void add_host(std::string name, const YAML::Node& at, const YAML::Node& hcas, HostKind kind = HostKind::server);
@@ -62,6 +65,7 @@ class Parser {
   int line_of_fault(Where where) const;
   [[nodiscard]] u32 host_number() const { return static_cast<u32>(fabric_.hosts.size()); }
 
+  const Source& source_;
   YamlReader yaml_;
   const Overrides& overrides_;
   Fabric fabric_;
@@ -350,7 +354,6 @@ void Parser::index_names() {
 
 void Parser::cables(const YAML::Node& node) {
   if (!node.IsSequence()) return yaml_.fail(node, "cables must be a list");
-  index_names();
   for (const YAML::Node& entry : node) {
     cable(entry);
     if (!yaml_.ok()) return;
@@ -382,8 +385,6 @@ void Parser::head(const YAML::Node& root) {
                         ? LinkLayer::ethernet
                         : LinkLayer::infiniband;
   fabric_.link_layer = overrides_.link_layer.value_or(layer);
-  fabric_.sm = yaml_.choice(root["sm"], "subnet manager", {"builtin", "none"}, 0) == 1 ? SubnetManager::none
-                                                                                       : SubnetManager::builtin;
   fabric_.pace = yaml_.boolean(root["pace"], false);
   if (fabric_.pace && fabric_.link_layer == LinkLayer::ethernet)
     yaml_.fail(root["pace"], "only links of InfiniBand can be paced; leave this out or say false");
@@ -404,6 +405,7 @@ void Parser::generated(const YAML::Node& root) {
   fabric_.hosts = std::move(made->hosts);
   fabric_.switches = std::move(made->switches);
   fabric_.cables = std::move(made->cables);
+  index_names();
 }
 
 void Parser::listed(const YAML::Node& root) {
@@ -412,6 +414,7 @@ void Parser::listed(const YAML::Node& root) {
   if (!yaml_.ok()) return;
   bool own_switch = !root["switches"].IsDefined();
   if (own_switch) fabric_.switches.push_back({.name = "sw0", .ports = default_switch_ports});
+  index_names();
   if (root["cables"].IsDefined())
     cables(root["cables"]);
   else
@@ -419,14 +422,24 @@ void Parser::listed(const YAML::Node& root) {
 }
 
 void Parser::top(const YAML::Node& root) {
-  if (!yaml_.check_map(root, "the fabric",
-                       {"fabric", "link_layer", "sm", "pace", "topology", "hosts", "hcas", "switches", "cables"}))
+  if (!yaml_.check_map(
+          root, "the fabric",
+          {"fabric", "link_layer", "sm", "partitions", "pace", "topology", "hosts", "hcas", "switches", "cables"}))
     return;
   head(root);
   if (root["topology"].IsDefined())
     generated(root);
   else
     listed(root);
+  manager(root);
+}
+
+// After the hosts, on whose ports a manager may run.
+void Parser::manager(const YAML::Node& root) {
+  if (!yaml_.ok()) return;
+  read_manager(
+      yaml_, root["sm"], source_, [this](const YAML::Node& node) { return end(node); }, fabric_);
+  read_partitions(yaml_, root["partitions"], source_, fabric_);
 }
 
 // The line of a thing, or of the nearest thing that holds it and has one.
@@ -475,7 +488,7 @@ Parsed<Fabric> parse(std::string_view text, std::string_view source, const Overr
     YAML::Node root = YAML::Load(std::string(text));
     if (!root.IsDefined() || root.IsNull())
       return tl::unexpected<Error>(Error{fmt::format("{}: the file is empty", source)});
-    return Parser(source, overrides).run(root);
+    return Parser(Source{source, text}, overrides).run(root);
   } catch (const YAML::Exception& error) {
     return syntax_error(source, error);
   }

@@ -104,6 +104,10 @@ void YamlReader::fail(int line, std::string_view text) {
   error_ = line > 0 ? fmt::format("{}:{}: {}", source_, line, text) : fmt::format("{}: {}", source_, text);
 }
 
+void YamlReader::fail_as_is(std::string text) {
+  if (!error_) error_ = std::move(text);
+}
+
 void YamlReader::fail(const YAML::Node& at, std::string_view text) { fail(line_of(at), text); }
 
 void YamlReader::check_key(const YAML::Node& key, std::string_view what, std::initializer_list<std::string_view> keys) {

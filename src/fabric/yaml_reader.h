@@ -23,6 +23,7 @@ class YamlReader {
 
   void fail(const YAML::Node& at, std::string_view text);
   void fail(int line, std::string_view text);  // 1-based; 0 = no line to name
+  void fail_as_is(std::string text);           // one that names its place already
 
   // Checks that `node` is a map with these keys only, each once. `what` as in "unknown key 'x' in a host".
   bool check_map(const YAML::Node& node, std::string_view what, std::initializer_list<std::string_view> keys);

@@ -79,7 +79,7 @@ class Manager final : public SubnetManager {
   PortSetup port_setup_;
   SwitchSetup switch_setup_;
   Lids lids_;
-  Partitions partitions_;
+  fabric::Partitions partitions_;
   Self self_;
   u32 activity_ = 0;
 

@@ -69,12 +69,15 @@ void Manager::follow(const Rival& leader) {
   rest();
 }
 
-// The other becomes master when it takes it; until it acknowledges, this one stays.
+// This one leads until the other has taken it. opensm answers and leads, without the ACKNOWLEDGE that is optional; so
+// an answer is enough. Should the other not lead after all, polling finds that out.
 void Manager::hand_over(const Rival& to) {
   mouth_.log(fmt::format("handing over to the manager at {}", hex(to.guid)));
   leader_ = to;
   requests_.set(to.path, SmpAttribute::sm_info, static_cast<u32>(Control::handover), own_info(),
-                [](const wire::Mad*) {});
+                [this](const wire::Mad* mad) {
+                  if (mad && self_.state == State::master) follow(leader_);
+                });
 }
 
 void Manager::poll() {

@@ -59,7 +59,7 @@ PortSetup::Info PortSetup::wanted(const Subnet& subnet, End end, bool greet) con
   return info;
 }
 
-void PortSetup::arm(Subnet& subnet, const Partitions& partitions, bool greet) {
+void PortSetup::arm(Subnet& subnet, const fabric::Partitions& partitions, bool greet) {
   failures_ = 0;
   for_each_port(subnet, [&](End end) {
     const Info info = wanted(subnet, end, greet);

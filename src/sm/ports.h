@@ -2,7 +2,7 @@
 // differs is sent.
 #pragma once
 
-#include "sm/partitions.h"
+#include "fabric/partitions.h"
 #include "sm/requests.h"
 #include "sm/subnet.h"
 
@@ -13,7 +13,7 @@ class PortSetup {
   PortSetup(Requests& requests, const Options& options) : requests_(requests), options_(options) {}
 
   // Everything but ACTIVE. `greet`: all clients shall register again, the manager is new.
-  void arm(Subnet& subnet, const Partitions& partitions, bool greet);
+  void arm(Subnet& subnet, const fabric::Partitions& partitions, bool greet);
   void activate(Subnet& subnet);
   [[nodiscard]] u32 failures() const { return failures_; }  // since arm()
 

@@ -9,12 +9,18 @@
 #include <vector>
 
 #include "base/types.h"
+#include "fabric/partitions.h"
+#include "wire/packet.h"
 #include "wire/smp_attributes.h"
 
 namespace softib::sm {
 
+using fabric::default_key;
+using fabric::full_member;
 using wire::Field;
+using wire::GidBytes;
 using wire::SmpAttribute;
+using Kind = fabric::NodeType;
 namespace node_info = wire::node_info;
 namespace switch_info = wire::switch_info;
 namespace port_info = wire::port_info;
@@ -29,7 +35,6 @@ inline constexpr u32 nowhere = ~0U;
 inline constexpr u16 last_unicast_lid = 0xbfff;
 inline constexpr u8 no_port = 0xff;  // in a forwarding table
 
-enum class Kind : u8 { ca = 1, sw = 2, router = 3 };  // NodeInfo.NodeType
 enum class LinkState : u8 { nop = 0, down = 1, init = 2, armed = 3, active = 4 };
 
 // A directed route from the manager's port.

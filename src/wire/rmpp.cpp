@@ -128,9 +128,7 @@ void Sender::give_up(Status status, bool tell) {
 // -- receiving
 
 Receiver::Receiver(MgmtClass mgmt_class, const Timing& timing, u32 most)
-    : timing_(timing),
-      offset_(std::max(end_of_header, data_offset(mgmt_class))),
-      most_(most) {
+    : timing_(timing), offset_(std::max(end_of_header, data_offset(mgmt_class))), most_(most) {
   timing_.window = std::max<u32>(1, timing.window);
 }
 

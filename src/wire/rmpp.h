@@ -130,8 +130,8 @@ class Receiver {
   Timing timing_;
   u32 offset_;
   u32 most_;
-  u32 have_ = 0;  // segments without a gap
-  u32 window_ = 1;  // so the first segment is acknowledged at once, which lets the sender go on
+  u32 have_ = 0;              // segments without a gap
+  u32 window_ = 1;            // so the first segment is acknowledged at once, which lets the sender go on
   std::map<u32, Mad> early_;  // came before their turn; no more than a window
   u64 deadline_ = ~u64{0};
   Outcome outcome_ = Outcome::going;

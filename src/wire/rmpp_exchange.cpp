@@ -6,6 +6,13 @@
 
 namespace softib::wire::rmpp {
 
+namespace {
+
+// Of messages that have arrived: a sender that missed its last ACK repeats within a second, when few have come since.
+constexpr std::size_t most_lingering = 64;
+
+}  // namespace
+
 void Exchange::send(const Peer& peer, Message message, u64 now) {
   senders_.insert_or_assign(peer, Sender(std::move(message), timing_));
   const bool outermost = !std::exchange(busy_, true);
@@ -27,6 +34,7 @@ void Exchange::process(u64 now) {
     const Arrival arrival = arrivals_.front();
     arrivals_.pop_front();
     take(arrival, now);
+    forget_if_unused(arrival.peer);
   }
   busy_ = false;
 }
@@ -46,7 +54,7 @@ void Exchange::take_data(const Arrival& arrival, u64 now) {
   auto at = receivers_.find(arrival.peer);
   if (at == receivers_.end()) {
     const bool begins = type_of(arrival.mad) == Type::data && get(arrival.mad, header::segment) == 1;
-    if (!begins || receivers_.size() >= most_receivers_) return;
+    if (!begins || receivers_.size() - done_.size() >= most_receivers_) return;
     at = receivers_.emplace(arrival.peer, Receiver(arrival.peer.mgmt_class, timing_)).first;
   }
   const Outcome before = at->second.outcome();
@@ -55,8 +63,33 @@ void Exchange::take_data(const Arrival& arrival, u64 now) {
   std::optional<Message> message;
   if (before == Outcome::going && after == Outcome::done) message = at->second.take();
   if (after == Outcome::failed) receivers_.erase(at);
+  if (message) linger(arrival.peer);
   if (answer) owner_.transmit(arrival.peer, *answer);
   if (message) owner_.arrived(arrival.peer, std::move(*message));
+}
+
+void Exchange::linger(const Peer& peer) {
+  done_.push_back(peer);
+  if (done_.size() <= most_lingering) return;
+  const Peer oldest = done_.front();
+  done_.pop_front();
+  receivers_.erase(oldest);
+  forget_if_unused(oldest);
+}
+
+void Exchange::expire(u64 now) {
+  std::vector<Peer> gone;
+  for (const auto& [peer, receiver] : receivers_)
+    if (receiver.deadline() <= now) gone.push_back(peer);
+  for (const Peer& peer : gone) receivers_.erase(peer);
+  std::erase_if(done_, [this](const Peer& peer) { return !receivers_.contains(peer); });
+  for (const Peer& peer : gone) forget_if_unused(peer);
+}
+
+void Exchange::forget_if_unused(const Peer& peer) {
+  const auto is_its = [&peer](const Arrival& arrival) { return arrival.peer == peer; };
+  if (senders_.contains(peer) || receivers_.contains(peer)) return;
+  if (std::none_of(arrivals_.begin(), arrivals_.end(), is_its)) owner_.forgotten(peer);
 }
 
 // Sends what the window allows. transmit() may come back with a new send(): the sender is looked up each time.
@@ -72,7 +105,8 @@ void Exchange::push(const Peer& peer, u64 now) {
     if (at->second.outcome() == Outcome::going) return;
     const Sender ended = std::move(at->second);
     senders_.erase(at);
-    return owner_.sent(peer, ended.outcome(), ended.status());
+    owner_.sent(peer, ended.outcome(), ended.status());
+    return forget_if_unused(peer);
   }
 }
 
@@ -87,7 +121,7 @@ u64 Exchange::on_time(u64 now) {
     push(peer, now);
   }
   busy_ = false;
-  std::erase_if(receivers_, [now](const auto& entry) { return entry.second.deadline() <= now; });
+  expire(now);
   process(now);
   return deadline();
 }

@@ -26,6 +26,8 @@ class Exchange {
     virtual void transmit(const Peer& peer, const Mad& mad) = 0;
     virtual void arrived(const Peer& peer, Message message) = 0;
     virtual void sent(const Peer& peer, Outcome outcome, Status status) = 0;
+    // Nothing is left of the transfers with this peer.
+    virtual void forgotten(const Peer& peer) = 0;
   };
 
   explicit Exchange(Owner& owner) : Exchange(owner, Timing(), 1024) {}
@@ -49,6 +51,9 @@ class Exchange {
   void take(const Arrival& arrival, u64 now);
   void take_data(const Arrival& arrival, u64 now);
   void push(const Peer& peer, u64 now);
+  void linger(const Peer& peer);
+  void expire(u64 now);
+  void forget_if_unused(const Peer& peer);
   [[nodiscard]] u64 deadline() const;
 
   Owner& owner_;
@@ -56,6 +61,7 @@ class Exchange {
   u32 most_receivers_;
   std::map<Peer, Sender> senders_;
   std::map<Peer, Receiver> receivers_;  // those that are done stay a while, to acknowledge repeated segments
+  std::deque<Peer> done_;               // of those, in the order in which they were done
   std::deque<Arrival> arrivals_;
   bool busy_ = false;
 };

@@ -8,6 +8,7 @@
 
 #include "control_fixture.h"
 #include "daemon/plane/manager.h"
+#include "daemon/stock_managers.h"
 
 namespace softib::daemon {
 namespace {
@@ -33,6 +34,41 @@ TEST(Partitions, EachPortGetsWhatTheFileGivesIt) {
   EXPECT_EQ(keys(1), (std::set<u16>{0xffff, 0x8001, 0x0002, 0x8002}));
   EXPECT_EQ(keys(2), (std::set<u16>{0x7fff, 0x0001}));
   EXPECT_EQ(keys(3), (std::set<u16>{0xffff}));
+}
+
+TEST(Partitions, AWholeTextGoesToTheManagerAsItIs) {
+  FakeWatcher watcher;
+  auto control = *Control::create(
+      fabric_of("{hosts: 3, partitions: 'Default=0x7fff: ALL=full; lab=0x11: ALL_CAS=limited, ALL_SWITCHES=full;'}"),
+      watcher);
+  control->advance(1);
+  for (u32 port = 1; port <= 3; ++port) {
+    const ipc::Port& record = control->segment().ports[port];
+    ASSERT_GE(record.pkey_count, 2);
+    EXPECT_EQ(record.pkeys[0], 0xffff);
+    EXPECT_EQ(record.pkeys[1], 0x0011);
+  }
+}
+
+TEST(StockManagers, OneForEachSubnetOrWhereTheFileWantsThem) {
+  using fabric::CableEnd;
+  const auto two_rails = fabric_of(
+      "{hosts: [{name: sharp, kind: aggregation}, {name: a, hcas: 2}, {name: b, hcas: 2}, {name: idle}], sm: opensm,"
+      " switches: 2, cables: [[sharp/mlx5_0, sw0/9], [a/mlx5_0, sw0/1], [b/mlx5_0, sw0/2], [a/mlx5_1, sw1/1],"
+      " [b/mlx5_1, sw1/2]]}");
+  EXPECT_EQ(places_for_opensm(two_rails),
+            (std::vector<CableEnd>{{fabric::EndKind::hca, 1, 0, 1}, {fabric::EndKind::hca, 1, 1, 1}}));
+  const auto said = fabric_of("{hosts: 3, sm: {kind: opensm, ports: [host2/mlx5_0, host1/mlx5_0]}}");
+  EXPECT_EQ(places_for_opensm(said), said.manager.ports);
+}
+
+TEST(Managers, WhatTheFileSaysOfThem) {
+  const sm::Options options =
+      manager_options(fabric_of("{hosts: 2, sm: {routing: ftree, priority: 9, sweep_interval: 3}}"));
+  EXPECT_EQ(options.routing, sm::Routing::ftree);
+  EXPECT_EQ(options.priority, 9);
+  EXPECT_EQ(options.sweep_interval_ns, 3'000'000'000U);
+  EXPECT_EQ(manager_options(fabric_of("{hosts: 2}")).routing, sm::Routing::minhop);
 }
 
 TEST(PresetLids, ThoseOfTheFileStay) {

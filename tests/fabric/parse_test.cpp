@@ -44,8 +44,9 @@ const BadFile bad_files[] = {
     {"unknown_key_near", "fabrik: lab\nhosts: 2\n",
      "f.yaml:1: unknown key 'fabrik' in the fabric; did you mean 'fabric'?"},
     {"unknown_key_far", "hosts: 2\nweather: fine\n",
-     "f.yaml:2: unknown key 'weather' in the fabric; known are: fabric, link_layer, sm, pace, topology, hosts, hcas, "
-     "switches, cables"},
+     "f.yaml:2: unknown key 'weather' in the fabric; known are: fabric, link_layer, sm, partitions, pace, topology, "
+     "hosts, "
+     "hcas, switches, cables"},
     {"unknown_key_case", "Hosts: 2\n", "f.yaml:1: unknown key 'Hosts' in the fabric; did you mean 'hosts'?"},
     {"unknown_key_host", "hosts:\n  - name: a\n    hca: 2\n",
      "f.yaml:3: unknown key 'hca' in a host; did you mean 'hcas'?"},
@@ -73,7 +74,39 @@ const BadFile bad_files[] = {
      "f.yaml:2: 'ethernot' is no link layer; known are: infiniband, ethernet"},
     {"link_layer_far", "hosts: 2\nlink_layer: omnipath\n",
      "f.yaml:2: 'omnipath' is no link layer; known are: infiniband, ethernet"},
-    {"sm", "hosts: 2\nsm: opensm\n", "f.yaml:2: 'opensm' is no subnet manager; known are: builtin, none"},
+    {"sm", "hosts: 2\nsm: opensm2\n", "f.yaml:2: 'opensm2' is no subnet manager; known are: builtin, opensm, none"},
+    {"sm_key", "hosts: 2\nsm: {kind: opensm, engine: ftree}\n",
+     "f.yaml:2: unknown key 'engine' in the subnet manager; known are: kind, routing, priority, sweep_interval, ports, "
+     "args, folder"},
+    {"sm_routing", "hosts: 2\nsm: {kind: opensm, routing: dfssp}\n",
+     "f.yaml:2: 'dfssp' is no routing engine; known are: minhop, updn, dnup, file, ftree, lash, dor, torus-2QoS, nue, "
+     "dfsssp, sssp, no_fallback"},
+    {"sm_routing_builtin", "hosts: 2\nsm: {routing: dfsssp}\n",
+     "f.yaml:2: 'dfsssp' is no routing engine; known are: minhop, updn, ftree"},
+    {"sm_routings_builtin", "hosts: 2\nsm: {routing: [updn, ftree]}\n",
+     "f.yaml:2: the built-in subnet manager takes one routing engine"},
+    {"sm_priority", "hosts: 2\nsm: {priority: 16}\n", "f.yaml:2: priority must be a number from 0 to 15, not '16'"},
+    {"sm_none_with_keys", "hosts: 2\nsm: {kind: none, priority: 1}\n",
+     "f.yaml:2: 'kind: none' starts no subnet manager that could have other keys"},
+    {"sm_args_builtin", "hosts: 2\nsm:\n  args: [-V]\n", "f.yaml:3: 'args' is for 'kind: opensm'"},
+    {"sm_own_args", "hosts: 2\nsm: {kind: opensm, args: [-V, -B]}\n", "f.yaml:2: softibd sets '-B' of opensm itself"},
+    {"sm_own_long_args", "hosts: 2\nsm: {kind: opensm, args: [--log_f=x]}\n",
+     "f.yaml:2: softibd sets '--log_f=x' of opensm itself"},
+    {"sm_port", "hosts: 2\nsm: {kind: opensm, ports: host0/mlx5_3}\n",
+     "f.yaml:2: host 'host0' has no HCA 'mlx5_3'; did you mean 'mlx5_0'?"},
+    {"sm_port_of_switch", "hosts: 2\nsm: {kind: opensm, ports: [sw0/1]}\n",
+     "f.yaml:2: opensm runs on a host's port, as in host0/mlx5_0/1"},
+    {"sm_port_twice", "hosts: 2\nsm: {kind: opensm, ports: [host0/mlx5_0/1, host0/mlx5_0]}\n",
+     "f.yaml:2: a port has room for one opensm"},
+    // -- partitions
+    {"partitions_block", "hosts: 2\npartitions: |\n  Default=0x7fff: ALL=full;\n  lab=zz: ALL;\n",
+     "f.yaml:4: bad P_Key 'zz'"},
+    {"partitions_line", "hosts: 2\npartitions: 'Default=0x7fff: ALL=fool;'\n",
+     "f.yaml:2: membership is full, limited or both, not 'fool'"},
+    {"partitions_file", "hosts: 2\npartitions: /nowhere/parts.conf\n",
+     "f.yaml:2: partitions: cannot read /nowhere/parts.conf: No such file or directory"},
+    {"partitions_and_pkeys", "hosts: [{name: a, hcas: [{pkeys: [0x8001]}]}]\npartitions: 'A=1: ALL;'\n",
+     "f.yaml:2: partitions say who has which P_Key, and so do the pkeys of a/mlx5_0; one of them has to go"},
     {"pace", "hosts: 2\npace: true\nlink_layer: ethernet\n",
      "f.yaml:2: only links of InfiniBand can be paced; leave this out or say false"},
     {"pace_word", "hosts: 2\npace: slow\n", "f.yaml:2: true or false is expected here"},
@@ -266,6 +299,63 @@ cables:
   EXPECT_EQ(fabric->switches[1].ports, 40U);
   EXPECT_EQ(fabric->cables[1].b, (CableEnd{EndKind::sw, 1, 0, 40}));
   EXPECT_EQ(*parse(to_yaml(*fabric), "again"), *fabric);
+}
+
+TEST(Parse, WhatIsSaidOfTheSubnetManagerArrives) {
+  auto fabric = parse(R"(
+hosts: 2
+sm: {kind: opensm, routing: [lash, no_fallback], priority: 5, sweep_interval: 0, ports: [host1/mlx5_0],
+     args: [-Q, "a b"]}
+)",
+                      "/some/where/lab.yaml");
+  ASSERT_TRUE(fabric) << fabric.error().text;
+  EXPECT_EQ(fabric->sm, SubnetManager::opensm);
+  EXPECT_EQ(fabric->manager.routing, "lash,no_fallback");
+  EXPECT_EQ(fabric->manager.priority, 5);
+  EXPECT_EQ(fabric->manager.sweep_interval, 0U);
+  EXPECT_EQ(fabric->manager.ports, (std::vector<CableEnd>{{EndKind::hca, 1, 0, 1}}));
+  EXPECT_EQ(fabric->manager.args, (std::vector<std::string>{"-Q", "a b"}));
+  EXPECT_EQ(fabric->manager.folder, "/some/where") << "where names of files in args start";
+  EXPECT_EQ(fabric->hosts[0].hcas[0].ports[0].lid, 0) << "opensm gives LIDs";
+  EXPECT_EQ(*parse(to_yaml(*fabric), "/else/where.yaml"), fabric);
+  fabric = parse("{hosts: 2, sm: {routing: updn, priority: 15}}", "f");
+  ASSERT_TRUE(fabric) << fabric.error().text;
+  EXPECT_EQ(fabric->sm, SubnetManager::builtin);
+  EXPECT_EQ(*parse(to_yaml(*fabric), "again"), fabric);
+}
+
+TEST(Parse, LidsOfTheFileStayUnderOpensm) {
+  auto fabric = parse("{hosts: [{hcas: [{ports: [{lid: 7}]}]}, b], sm: opensm, switches: [{lid: 9}]}", "f");
+  ASSERT_TRUE(fabric) << fabric.error().text;
+  EXPECT_EQ(fabric->hosts[0].hcas[0].ports[0].lid, 7);
+  EXPECT_EQ(fabric->hosts[0].hcas[0].ports[0].sm_lid, 0) << "opensm says where it sits";
+  EXPECT_EQ(fabric->hosts[1].hcas[0].ports[0].lid, 0);
+  EXPECT_EQ(fabric->switches[0].lid, 9);
+  EXPECT_EQ(*parse(to_yaml(*fabric), "again"), fabric);
+}
+
+TEST(Parse, PartitionsStandInTheFileOrBesideIt) {
+  constexpr const char* text = "Default=0x7fff, ipoib : ALL=full ;\n# \"quoted\" and\\\nlab=0x10 : ALL=limited ;\n";
+  const test::TempDir dir;
+  ASSERT_TRUE(write_file(dir / "parts.conf", text));
+  auto beside = parse("{hosts: 2, partitions: parts.conf}", dir / "lab.yaml");
+  ASSERT_TRUE(beside) << beside.error().text;
+  EXPECT_EQ(beside->partitions, text);
+  EXPECT_EQ(*parse(to_yaml(*beside), "again"), beside);
+  auto inside = parse(R"(
+hosts: 2
+partitions: |
+  Default=0x7fff, ipoib : ALL=full ;
+  # "quoted" and\
+  lab=0x10 : ALL=limited ;
+)",
+                      "lab.yaml");
+  ASSERT_TRUE(inside) << inside.error().text;
+  EXPECT_EQ(inside->partitions, text);
+  ASSERT_TRUE(write_file(dir / "parts.conf", "Default=0x7fff: ALL=full;\n\nlab=0x10: guid7;\n"));
+  beside = parse("{hosts: 2, partitions: parts.conf}", dir / "lab.yaml");
+  ASSERT_FALSE(beside);
+  EXPECT_EQ(beside.error().text, dir / "parts.conf:3: bad port GUID 'guid7'");
 }
 
 TEST(Parse, WithoutCablesAllGoToTheFirstSwitch) {

@@ -163,7 +163,7 @@ class Fabric:
         if not os.access(self.softib, os.X_OK):
             raise FabricError(f"{self.softib} is not there: build first (cmake --build --preset release)")
         layer = [] if self.link_layer == "infiniband" else ["--link-layer", self.link_layer]
-        done = self.call("up", *layer, *([self.description] if self.description else []))
+        done = self.call("up", *layer, *([self.description] if self.description else []), seconds=120)
         if done.returncode != 0:
             raise FabricError(f"softib up failed ({done.returncode}): {done.stdout}{done.stderr}{self.daemon_log()}")
 
@@ -171,7 +171,7 @@ class Fabric:
         """Takes the fabric down and checks that the daemon has ended."""
         pid = self.daemon_pid()
         try:
-            self.call("down")
+            self.call("down", seconds=120)
             if pid and not wait_gone(pid, 5):
                 os.kill(pid, signal.SIGKILL)
                 raise FabricError(f"softibd {pid} was still there 5 s after softib down")

@@ -130,6 +130,7 @@ class Client : private wire::rmpp::Exchange::Owner {
   void transmit(const wire::rmpp::Peer& peer, const wire::Mad& mad) override;
   void arrived(const wire::rmpp::Peer& peer, wire::rmpp::Message message) override;
   void sent(const wire::rmpp::Peer&, wire::rmpp::Outcome, wire::rmpp::Status) override {}
+  void forgotten(const wire::rmpp::Peer&) override {}
   void take(const wire::Mad& head, std::vector<u8> data);
 
   World& world_;

@@ -180,9 +180,11 @@ class Line {
     Line* line = nullptr;
     std::vector<Message> came;
     std::vector<Outcome> ends;
+    u32 forgotten_count = 0;
     void transmit(const Peer& peer, const Mad& mad) override { line->carry(*other, peer, mad); }
     void arrived(const Peer&, Message message) override { came.push_back(std::move(message)); }
     void sent(const Peer&, Outcome outcome, Status) override { ends.push_back(outcome); }
+    void forgotten(const Peer&) override { ++forgotten_count; }
   };
 
   void carry(Side& to, const Peer& peer, const Mad& mad) {
@@ -226,6 +228,23 @@ TEST(RmppExchange, ManyAtOnce) {
   EXPECT_EQ(line.left.ends, std::vector<Outcome>(20, Outcome::done));
   line.run(60 * second);
   EXPECT_TRUE(line.left.exchange.idle() && line.right.exchange.idle());
+}
+
+// A program that asks without a pause: what has arrived lingers for a while, and must not keep new messages out.
+TEST(RmppExchange, ThousandsWithinASecond) {
+  Line line(1, 0);
+  constexpr u64 count = 5000;
+  for (u64 i = 0; i < count; ++i) {
+    line.left.exchange.send({1, 1, i}, message(300), i * 1000);
+    line.run(0);
+  }
+  EXPECT_EQ(line.right.came.size(), count);
+  EXPECT_EQ(line.left.ends, std::vector<Outcome>(count, Outcome::done));
+  EXPECT_EQ(line.left.forgotten_count, count);
+  EXPECT_GT(line.right.forgotten_count, count - 100) << "the owner keeps addresses for each until then";
+  line.run(60 * second);
+  EXPECT_EQ(line.right.forgotten_count, count);
+  EXPECT_TRUE(line.right.exchange.idle());
 }
 
 TEST(RmppExchange, WhatArrivesIsWhatWasSentWhateverTheLineLoses) {

@@ -25,9 +25,14 @@ struct Options {
   bool all = false;
 };
 
+// Those of users; the stock subnet managers are softibd's own.
 size_t processes_on(const std::string& dir) {
   auto status = query_status(dir, std::chrono::seconds(1));
-  return status && status->contains("processes") ? (*status)["processes"].size() : 0;
+  if (!status || !status->contains("processes")) return 0;
+  size_t count = (*status)["processes"].size();
+  for (const nlohmann::json& manager : (*status)["subnet_managers"])
+    if (count > 0 && manager.value("running", false)) --count;
+  return count;
 }
 
 int stop_running(const std::string& name, const std::string& dir) {

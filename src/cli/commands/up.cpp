@@ -7,6 +7,7 @@
 #include "cli/daemon_process.h"
 #include "cli/installation.h"
 #include "cli/session_folder.h"
+#include "cli/stock_managers.h"
 #include "fabric/runtime.h"
 
 namespace softib::cli {
@@ -68,6 +69,8 @@ int up(const Options& options) {
   auto fabric = describe(options);
   if (!fabric) return complain(fabric.error().text);
   if (auto program = find_daemon(); !program) return complain(program.error().text);
+  auto manager_options = options_for_managers(*fabric);
+  if (!manager_options) return complain(manager_options.error().text);
   auto folder = lock_folder(fabric->name, true);
   if (!folder) return complain(folder.error().text);
   if (fabric::liveness(folder->path) == fabric::Liveness::running) return already_running(*fabric, folder->path);
@@ -76,7 +79,11 @@ int up(const Options& options) {
   if (auto written = fabric::write_file(folder->path + "/fabric.yaml", fabric::to_yaml(*fabric)); !written)
     return complain(fmt::format("cannot write {}/fabric.yaml: {}", folder->path,
                                 std::generic_category().message(to_int(written.error()))));
-  if (auto started = start_daemon(folder->path); !started) return complain(started.error().text);
+  if (auto started = start_daemon(folder->path, *manager_options); !started) return complain(started.error().text);
+  if (auto managed = wait_for_managers(*fabric, folder->path); !managed) {
+    (void)stop_daemon(folder->path);
+    return complain(managed.error().text);
+  }
   announce(*fabric);
   return 0;
 }

@@ -41,14 +41,7 @@ class MadLayer::Transfers final : private wire::rmpp::Exchange::Owner {
     exchange_.received(peer, packet.mad, now);
   }
 
-  u64 on_time(u64 now) {
-    const u64 next = exchange_.on_time(now);
-    if (exchange_.idle()) {
-      addresses_.clear();
-      last_.clear();
-    }
-    return next;
-  }
+  u64 on_time(u64 now) { return exchange_.on_time(now); }
 
  private:
   using Peer = wire::rmpp::Peer;
@@ -77,6 +70,10 @@ class MadLayer::Transfers final : private wire::rmpp::Exchange::Owner {
     layer_.received_message(port_, packet, message);
   }
   void sent(const Peer&, wire::rmpp::Outcome, wire::rmpp::Status) override {}
+  void forgotten(const Peer& peer) override {
+    addresses_.erase(peer);
+    last_.erase(peer);
+  }
 
   MadLayer& layer_;
   u32 port_;

@@ -24,17 +24,21 @@ class SubnetWalk {
 
   [[nodiscard]] bool seen(PortRef port) const { return seen_[port.node][port.port]; }
 
+  // All ports of the subnet that are not port 0.
+  std::vector<PortRef> ports_from(PortRef start) {
+    std::vector<PortRef> queue;
+    reach(start, queue);
+    for (size_t at = 0; at < queue.size(); ++at)
+      if (auto far = network_.other_end(queue[at])) reach(*far, queue);
+    return queue;
+  }
+
   // The first switch of the subnet, or `start` where it has none.
   PortRef place_from(PortRef start) {
-    std::vector<PortRef> queue;
     std::optional<u32> first_switch;
-    reach(start, queue);
-    for (size_t at = 0; at < queue.size(); ++at) {
-      const PortRef port = queue[at];
+    for (const PortRef port : ports_from(start))
       if (network_.kind(port.node) == net::NodeKind::sw)
         first_switch = std::min(first_switch.value_or(port.node), port.node);
-      if (auto far = network_.other_end(port)) reach(*far, queue);
-    }
     return first_switch ? PortRef{*first_switch, 0} : start;
   }
 
@@ -68,6 +72,17 @@ std::vector<PortRef> places_for_managers(const net::Network& network) {
   return places;
 }
 
+bool subnet_is_active(const net::Network& network, PortRef from) {
+  bool any = false;
+  for (const PortRef port : SubnetWalk(network).ports_from(from)) {
+    const net::PortView view = network.port(port);
+    if (view.physical != net::PhysicalState::up) continue;
+    if (view.state != ipc::PortState::active) return false;
+    any = true;
+  }
+  return any;
+}
+
 namespace {
 
 constexpr u16 full_member = 0x8000, standard_key = 0x7fff;
@@ -88,6 +103,7 @@ std::string line_of(u16 key, const Members& members) {
 }  // namespace
 
 std::string partitions_of(const fabric::Fabric& fabric) {
+  if (!fabric.partitions.empty()) return fabric.partitions;
   std::map<u16, Members> partitions;  // by key without the membership bit
   bool is_default = true;
   for (const fabric::Host& host : fabric.hosts)
@@ -101,10 +117,20 @@ std::string partitions_of(const fabric::Fabric& fabric) {
   return is_default ? "" : text;
 }
 
-Plane::Manager::Manager(net::Network& network, PortRef place, const std::string& partitions)
-    : network_(network), place_(place) {
+sm::Options manager_options(const fabric::Fabric& fabric) {
+  constexpr u64 second = 1'000'000'000;
+  const fabric::ManagerOptions& wanted = fabric.manager;
   sm::Options options;
-  options.partitions = partitions;
+  if (wanted.routing == "updn") options.routing = sm::Routing::updn;
+  if (wanted.routing == "ftree") options.routing = sm::Routing::ftree;
+  options.priority = wanted.priority;
+  options.sweep_interval_ns = wanted.sweep_interval * second;
+  options.partitions = partitions_of(fabric);
+  return options;
+}
+
+Plane::Manager::Manager(net::Network& network, PortRef place, const sm::Options& options)
+    : network_(network), place_(place) {
   manager_ = sm::SubnetManager::create(options, network.port(place).guid, *this);
   network.set_capabilities(place, IBV_PORT_SM, true);
 }

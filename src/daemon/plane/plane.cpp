@@ -90,9 +90,10 @@ u32 Plane::index_of(PortRef ref) const {
 
 // One for each subnet: on its first switch, else on its first port.
 void Plane::find_places(const fabric::Fabric& fabric) {
-  if (fabric.sm != fabric::SubnetManager::builtin) return;
+  if (fabric.sm == fabric::SubnetManager::none) return;
   preset_lids(fabric);
-  partitions_ = partitions_of(fabric);
+  if (fabric.sm != fabric::SubnetManager::builtin) return;
+  manager_options_ = manager_options(fabric);
   places_ = places_for_managers(*network_);
 }
 
@@ -101,7 +102,7 @@ void Plane::start_managers() {
   touched_ = true;
   for (PortRef place : places_)
     if (network_->is_on(place.node) && !manager_at(place))
-      managers_.push_back(std::make_unique<Manager>(*network_, place, partitions_));
+      managers_.push_back(std::make_unique<Manager>(*network_, place, manager_options_));
 }
 
 void Plane::stop_managers() {
@@ -139,6 +140,12 @@ Plane::Manager* Plane::manager_at(PortRef ref) const {
   for (const auto& manager : managers_)
     if (manager->place() == ref) return manager.get();
   return nullptr;
+}
+
+std::vector<Plane::ManagerView> Plane::managers() const {
+  std::vector<ManagerView> views;
+  for (const auto& manager : managers_) views.push_back({manager->place(), manager->state()});
+  return views;
 }
 
 bool Plane::subnet_up() const {

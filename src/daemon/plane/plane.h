@@ -71,6 +71,12 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
 
   [[nodiscard]] net::Network& network() { return *network_; }
   [[nodiscard]] const net::Network& network() const { return *network_; }
+  // The built-in ones.
+  struct ManagerView {
+    net::PortRef place;
+    sm::State state;
+  };
+  [[nodiscard]] std::vector<ManagerView> managers() const;
   [[nodiscard]] bool subnet_up() const;
 
   // -- faults; whoever makes some says touch()
@@ -118,7 +124,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   std::vector<net::PortRef> refs_;         // by index in the segment
   std::vector<std::vector<u32>> indices_;  // by node and port number; 0: not a host's
   std::vector<net::PortRef> places_;       // of built-in managers
-  std::string partitions_;                 // what they are told
+  sm::Options manager_options_;            // what they are told
   std::vector<std::unique_ptr<Manager>> managers_;
   bool managers_stopped_ = false;
   std::vector<u32> issm_files_;  // by index in the segment: the file that has issmN open, 0: none

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "fabric/partitions.h"
 #include "sm/election.h"
 #include "sm/multicast_tables.h"
-#include "sm/partitions.h"
 #include "sm/requests.h"
 #include "sm/routing.h"
 #include "sm/subnet.h"
@@ -21,7 +21,7 @@ struct View {
   const Subnet& subnet;
   const Tables& tables;
   const MulticastTables* const& multicast;
-  const Partitions& partitions;
+  const fabric::Partitions& partitions;
   const std::vector<Rival>& rivals;
   const Options& options;
   const Self& self;

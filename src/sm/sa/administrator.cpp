@@ -192,16 +192,19 @@ struct Administrator::Fetch {
 
 // Tables that only the nodes have. The answer goes when the last of them has told.
 void Administrator::fetch(const Query& query, const Layout& layout) {
+  // Which P_Keys others have is not for everybody to know.
+  if (query.type == RecordType::pkey_table && !query.trusted) return refuse(query, SaStatus::request_invalid);
   auto work = std::make_shared<Fetch>();
   work->query = query;
   Answer none(layout, work->query);
   work->list = wanted_tables(view_, work->query, none);
-  work->left = work->list.size();
-  work->have.resize(work->left, false);
+  for (const Wanted& wanted : work->list) work->have.push_back(wanted.is_empty);
+  work->left = static_cast<std::size_t>(std::count(work->have.begin(), work->have.end(), false));
   if (work->left > most_fetched) return refuse(query, SaStatus::no_resources);
-  if (work->left == 0) return respond(query, none);
+  if (work->left == 0) return fetched(*work, layout);
   for (std::size_t i = 0; i < work->list.size(); ++i) {
     const Wanted& wanted = work->list[i];
+    if (wanted.is_empty) continue;
     view_.requests.get(view_.subnet.path(wanted.end), wanted.attribute, wanted.modifier,
                        [this, work, i, &layout](const Mad* mad) {
                          Wanted& one = work->list[i];
@@ -342,7 +345,6 @@ void Administrator::send(const Query& query, const Mad& mad) {
 u64 Administrator::on_time(u64 now) {
   now_ = now;
   const u64 exchange = exchange_.on_time(now);
-  if (exchange_.idle()) partners_.clear();
   return std::min({exchange, services_.on_time(now), subscriptions_.on_time(now)});
 }
 

@@ -24,7 +24,8 @@ class Administrator final : public Administration, private wire::rmpp::Exchange:
   // -- the exchange's owner
   void transmit(const wire::rmpp::Peer& peer, const wire::Mad& mad) override;
   void arrived(const wire::rmpp::Peer& peer, wire::rmpp::Message message) override;
-  void sent(const wire::rmpp::Peer& peer, wire::rmpp::Outcome, wire::rmpp::Status) override { partners_.erase(peer); }
+  void sent(const wire::rmpp::Peer&, wire::rmpp::Outcome, wire::rmpp::Status) override {}
+  void forgotten(const wire::rmpp::Peer& peer) override { partners_.erase(peer); }
 
   void take(const wire::Packet& packet, std::vector<u8> data);
   void dispatch(const Query& query);

@@ -33,8 +33,8 @@ bool good_mgid(const GidBytes& mgid) {
 
 }  // namespace
 
-void Groups::plan(const std::vector<PlannedGroup>& groups) {
-  for (const PlannedGroup& planned : groups) {
+void Groups::plan(const std::vector<fabric::PlannedGroup>& groups) {
+  for (const fabric::PlannedGroup& planned : groups) {
     Group group;
     group.mgid = planned.mgid;
     group.mlid = free_mlid();
@@ -105,8 +105,8 @@ SaStatus Groups::check_port(const Query& query, End& port) const {
 SaStatus Groups::create(const Query& query, End, Group& group) const {
   if ((query.mask & create_components) != create_components) return SaStatus::insufficient_components;
   group.mgid = query.gid(mgid_at);
+  if (!is_zero(group.mgid) && !good_mgid(group.mgid)) return SaStatus::request_invalid;
   if (is_zero(group.mgid)) group.mgid = invent_mgid(query);
-  if (!good_mgid(group.mgid)) return SaStatus::request_invalid;
   if (!choose_mtu(query, group) || !choose_rate(query, group)) return SaStatus::request_invalid;
   if (query.has(has_life_selector) && query.has(has_life)) {
     const auto asked = static_cast<u8>(query.get(life));
@@ -194,8 +194,8 @@ SaStatus Groups::fits(const Query& query, End port, const Group& group) const {
 
 GidBytes Groups::invent_mgid(const Query& query) const {
   GidBytes mgid{0xff, 0x10, 0xa0, 0x1b};
-  const u64 wanted = query.has(has_scope) ? query.get(scope) : 2;
-  mgid[1] = static_cast<u8>(0x10 | (wanted == 2 ? 5 : wanted));  // ours don't go with link-local scope
+  constexpr u64 link_local = 2;
+  mgid[1] = static_cast<u8>(0x10 | (query.has(has_scope) ? query.get(scope) : link_local));
   wire::set(mgid, {32, 64}, view_.options.subnet_prefix);
   for (u32 number = 1;; ++number) {
     wire::set(mgid, {96, 32}, number);

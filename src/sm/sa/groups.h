@@ -43,7 +43,7 @@ class Groups {
 
   explicit Groups(const View& view) : view_(view) {}
 
-  void plan(const std::vector<PlannedGroup>& groups);
+  void plan(const std::vector<fabric::PlannedGroup>& groups);
   [[nodiscard]] Outcome join(const Query& query);
   [[nodiscard]] Outcome leave(const Query& query);
   void add_records(const Query& query, Answer& answer) const;

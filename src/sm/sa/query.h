@@ -51,6 +51,11 @@ class Answer {
     ++count;
   }
 
+  void replace_last(std::span<const u8> record) {
+    std::copy_n(record.begin(), std::min<std::size_t>(record.size(), layout_.size),
+                bytes.end() - static_cast<std::ptrdiff_t>(layout_.size));
+  }
+
   std::vector<u8> bytes;
   u32 count = 0;
 
@@ -116,6 +121,7 @@ struct Wanted {
   Record<72> record;  // with its head filled in
   u32 data_at = 8;
   u32 size = 64;
+  bool is_empty = false;  // a table of zeros, which no node has to be asked for
 };
 [[nodiscard]] std::vector<Wanted> wanted_tables(const View& view, const Query& query, Answer& answer);
 

@@ -11,6 +11,13 @@ constexpr u64 for_ever = 0xffff'ffff;  // a lease
 constexpr wire::Field key_high{256, 64}, key_low{320, 64};
 constexpr u64 needed = bit(service::has_id) | bit(service::has_gid);
 
+// The service key is shown to who has the manager's key alone.
+void hide_key(const Query& query, Record<176>& record) {
+  if (query.trusted) return;
+  record.set(key_high, 0);
+  record.set(key_low, 0);
+}
+
 u64 id_of(std::span<const u8> record) { return wire::get(record, service::id); }
 
 }  // namespace
@@ -28,7 +35,8 @@ std::list<Services::Service>::iterator Services::find(const Query& query) {
 
 SaStatus Services::set(const Query& query, u64 now, Record<176>& record) {
   if ((query.mask & needed) != needed) return SaStatus::insufficient_components;
-  const auto port = end_of_gid(view_, query.gid(service::gid_at));
+  // By its GUID alone: osmtest gives a GID whose prefix has its bytes in the wrong order, and opensm takes it.
+  const auto port = view_.subnet.end_of_guid(guid_of(query.gid(service::gid_at)));
   if (!port) return SaStatus::invalid_gid;
   if (!visible(view_, query, *port)) return SaStatus::request_invalid;
   if (query.has(service::has_pkey) && !holds_pkey(view_.subnet.port(*port), static_cast<u16>(query.get(service::pkey))))
@@ -42,6 +50,7 @@ SaStatus Services::set(const Query& query, u64 now, Record<176>& record) {
   at->owner = view_.subnet.port(*port).guid;
   at->ends = lease == for_ever ? ~u64{0} : now + lease * second;
   record = at->record;
+  hide_key(query, record);
   return SaStatus::ok;
 }
 
@@ -52,23 +61,22 @@ SaStatus Services::remove(const Query& query, Record<176>& record) {
   const Layout& layout = *find_layout(RecordType::service);
   if (at == services_.end() || !matches(layout, query.data, query.mask, at->record.bytes)) return SaStatus::no_records;
   record = at->record;
+  hide_key(query, record);
   services_.erase(at);
   return SaStatus::ok;
 }
 
-// The service key is only shown to who has it, or the manager's.
 void Services::add_records(const Query& query, Answer& answer, u64 now) const {
-  constexpr u32 key_component = 5;
   for (const Service& one : services_) {
     const auto owner = view_.subnet.end_of_guid(one.owner);
     if (!owner || !visible(view_, query, *owner)) continue;
     Record<176> record = one.record;
     if (one.ends != ~u64{0}) record.set(service::lease, one.ends > now ? (one.ends - now) / second : 0);
-    if (!query.trusted && !query.has(key_component)) {
-      record.set(key_high, 0);
-      record.set(key_low, 0);
-    }
-    answer.add(record.bytes);
+    const u32 before = answer.count;
+    answer.add(record.bytes);  // a question may name the key
+    if (answer.count == before) continue;
+    hide_key(query, record);
+    answer.replace_last(record.bytes);
   }
 }
 

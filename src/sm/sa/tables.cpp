@@ -21,9 +21,22 @@ struct Collector {
   }
 };
 
+// A channel adapter's table has no port number, and who names one finds it anyway.
+void take_numbers(const Query& query, Wanted& wanted, std::initializer_list<u32> components) {
+  for (const u32 component : components) {
+    const Component& number = find_layout(query.type)->components[component];
+    const wire::Field field{number.at, static_cast<u8>(number.width)};
+    if (query.has(component)) wanted.record.set(field, query.get(field));
+  }
+}
+
 void add_sl_to_vl(Collector& to, Wanted wanted, const Node& node, u32 port) {
+  constexpr u32 in_port = 1, out_port = 2;
   wanted.size = 8;
-  if (!node.is_switch()) return to.add(wanted);
+  if (!node.is_switch()) {
+    take_numbers(to.query, wanted, {in_port, out_port});
+    return to.add(wanted);
+  }
   for (u32 out = 0; out < node.ports.size(); ++out) {
     wanted.modifier = port << 8 | out;
     wanted.record.set({16, 8}, port);
@@ -32,12 +45,16 @@ void add_sl_to_vl(Collector& to, Wanted wanted, const Node& node, u32 port) {
   }
 }
 
+// Four blocks for every port, as opensm has them and osmtest looks for them: empty what the port has no room for, and
+// those of port 0.
 void add_arbitration(Collector& to, Wanted wanted, const Node& node, u32 port) {
+  constexpr u32 out_port = 1;
   const Port& info = node.ports[port];
   wanted.record.set({16, 8}, port);
+  if (!node.is_switch()) take_numbers(to.query, wanted, {out_port});
   for (u32 block = 1; block <= 4; ++block) {
     const auto cap = info.get(block <= 2 ? port_info::vl_arbitration_low_cap : port_info::vl_arbitration_high_cap);
-    if (cap == 0 || (block % 2 == 0 && cap <= 32)) continue;
+    wanted.is_empty = port == 0 || cap == 0 || (block % 2 == 0 && cap <= 32);
     wanted.modifier = block << 16 | (node.is_switch() ? port : 0);
     wanted.record.set({24, 8}, block);
     to.add(wanted);

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/types.h"
-#include "sm/subnet.h"
-#include "wire/packet.h"
 
-namespace softib::sm {
+namespace softib::fabric {
 
-using wire::GidBytes;
+using GidBytes = std::array<u8, 16>;
+
+enum class NodeType : u8 { ca = 1, sw = 2, router = 3 };  // as in NodeInfo
 
 enum class Membership : u8 { limited, full, both };
 
@@ -53,7 +53,7 @@ struct Partitions {
   std::vector<std::string> errors;  // one line each; what they name is left out
 
   // What a port gets, the first for index 0.
-  [[nodiscard]] std::vector<u16> keys(Kind kind, u64 port_guid, bool self) const;
+  [[nodiscard]] std::vector<u16> keys(NodeType type, u64 port_guid, bool self) const;
   // Service level of a partition, by P_Key.
   [[nodiscard]] u8 sl(u16 pkey) const;
 };
@@ -61,8 +61,10 @@ struct Partitions {
 inline constexpr u16 default_key = 0x7fff;
 inline constexpr u16 full_member = 0x8000;
 
-// Empty text: everyone is a full member of the default partition, and IPoIB's broadcast group is there.
-[[nodiscard]] Partitions parse_partitions(std::string_view text);
+// Empty text: everyone is a full member of the default partition, and IPoIB's broadcast group is there. Errors name
+// `source` and the line, counted from `first_line`.
+[[nodiscard]] Partitions parse_partitions(std::string_view text, std::string_view source = "partitions.conf",
+                                          u32 first_line = 1);
 [[nodiscard]] GidBytes ipoib_broadcast(u16 pkey);
 
-}  // namespace softib::sm
+}  // namespace softib::fabric

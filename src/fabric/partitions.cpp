@@ -1,4 +1,4 @@
-#include "sm/partitions.h"
+#include "fabric/partitions.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 #include <charconv>
 #include <optional>
 
-namespace softib::sm {
+namespace softib::fabric {
 
 namespace {
 
@@ -52,7 +52,7 @@ Pair split(std::string_view text) {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  Parser(std::string_view text, std::string_view source, u32 line) : text_(text), source_(source), line_(line) {}
 
   Partitions parse() {
     for (skip_blank(); at_ < text_.size(); skip_blank()) statement();
@@ -61,7 +61,7 @@ class Parser {
 
  private:
   void error(u32 line, std::string_view what) {
-    result_.errors.push_back(fmt::format("partitions.conf:{}: {}", line, what));
+    result_.errors.push_back(fmt::format("{}:{}: {}", source_, line, what));
   }
 
   // White space and comments.
@@ -300,8 +300,9 @@ class Parser {
   }
 
   std::string_view text_;
+  std::string_view source_;
+  u32 line_;
   std::size_t at_ = 0;
-  u32 line_ = 1;
   Partitions result_;
   // Of the statement at hand.
   u16 key_ = 0;
@@ -310,18 +311,18 @@ class Parser {
   bool index0_ = false;
 };
 
-bool covers(const Partition::Rule& rule, Kind kind, u64 guid, bool self) {
+bool covers(const Partition::Rule& rule, NodeType type, u64 guid, bool self) {
   switch (rule.who) {
     case Partition::Who::one:
       return rule.guid == guid;
     case Partition::Who::all:
       return true;
     case Partition::Who::cas:
-      return kind == Kind::ca;
+      return type == NodeType::ca;
     case Partition::Who::switches:
-      return kind == Kind::sw;
+      return type == NodeType::sw;
     case Partition::Who::routers:
-      return kind == Kind::router;
+      return type == NodeType::router;
     case Partition::Who::self:
       return self;
   }
@@ -336,9 +337,9 @@ GidBytes ipoib_broadcast(u16 pkey) {
   return mgid;
 }
 
-Partitions parse_partitions(std::string_view text) {
-  if (trim(text).empty()) return Parser("Default=0x7fff,ipoib:ALL=full;").parse();
-  Partitions partitions = Parser(text).parse();
+Partitions parse_partitions(std::string_view text, std::string_view source, u32 first_line) {
+  if (trim(text).empty()) return Parser("Default=0x7fff,ipoib:ALL=full;", source, first_line).parse();
+  Partitions partitions = Parser(text, source, first_line).parse();
   for (Partition& partition : partitions.list) {
     if (partition.key != default_key) continue;
     // The manager itself is always a full member.
@@ -352,13 +353,13 @@ Partitions parse_partitions(std::string_view text) {
   return partitions;
 }
 
-std::vector<u16> Partitions::keys(Kind kind, u64 port_guid, bool self) const {
+std::vector<u16> Partitions::keys(NodeType type, u64 port_guid, bool self) const {
   std::vector<u16> all;
   std::vector<u16> first;
   for (const Partition& partition : list) {
     bool full = false, limited = false, both = false, index0 = false;
     for (const Partition::Rule& rule : partition.rules) {
-      if (!covers(rule, kind, port_guid, self)) continue;
+      if (!covers(rule, type, port_guid, self)) continue;
       full = full || rule.membership != Membership::limited;
       limited = limited || rule.membership == Membership::limited;
       both = both || rule.membership == Membership::both;
@@ -379,4 +380,4 @@ u8 Partitions::sl(u16 pkey) const {
   return 0;
 }
 
-}  // namespace softib::sm
+}  // namespace softib::fabric
