@@ -60,6 +60,14 @@ void to_pma(World& world, u32 at, Packet& packet) {
   answer(world, at, packet, pma(world, world.ports[at], packet));
 }
 
+// A switch has no programs, so no agents of other classes; a subnet manager beside it has its own.
+bool is_unknown_class(const World& world, u32 at, const Packet& packet) {
+  const Method method = wire::method_of(packet.mad);
+  const MgmtClass kind = wire::class_of(packet.mad);
+  return world.nodes[world.ports[at].ref.node].kind == NodeKind::sw && kind != MgmtClass::subn_adm &&
+         kind != MgmtClass::performance && (method == Method::get || method == Method::set);
+}
+
 }  // namespace
 
 void deliver(World& world, u32 at, Packet& packet) {
@@ -70,6 +78,7 @@ void deliver(World& world, u32 at, Packet& packet) {
   }
   if (wire::class_of(packet.mad) == MgmtClass::performance && !wire::is_response(packet.mad))
     return to_pma(world, at, packet);
+  if (is_unknown_class(world, at, packet)) return answer(world, at, packet, MadStatus::bad_version);
   observe(world, at, packet);
 }
 

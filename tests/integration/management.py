@@ -112,7 +112,7 @@ def administration_answers(fabric):
     for records in ("PortInfoRecord", "SwitchInfoRecord", "LinkRecord", "SMInfoRecord", "LFTRecord", "PKeyTableRecord",
                     "VLArbitrationTableRecord", "SL2VLTableRecord", "GUIDInfoRecord", "ServiceRecord",
                     "InformInfoRecord", "MCMemberRecord", "ClassPortInfo"):
-        run(fabric, "alpha", "saquery", records)
+        run(fabric, "alpha", "saquery", "--smkey", "1", records)
     check("ff12:401b:ffff::ffff:ffff" in run(fabric, "alpha", "saquery", "-g"), "broadcast group")
 
 

@@ -171,6 +171,20 @@ TEST_F(CountersTest, ClassPortInfoTellsWhatThereIs) {
             static_cast<u16>(MadStatus::bad_attribute));
 }
 
+TEST_F(CountersTest, ASwitchSaysWhichClassesItHasNot) {
+  constexpr u16 bad_version = static_cast<u16>(MadStatus::bad_version);
+  for (const u8 unknown : {0x05, 0x06, 0x07, 0x0a, 0x21, 0x32}) {
+    wire::Packet packet = smp(static_cast<wire::MgmtClass>(unknown), {Method::get, static_cast<SmpAttribute>(0x17)});
+    packet.dlid = lid_of_switch(1);
+    packet.source_qp = packet.destination_qp = 1;
+    packet.qkey = wire::gsi_qkey;
+    const Answer answer = ask(at_host(0), packet);
+    EXPECT_EQ(answer.status, bad_version) << +unknown;
+    wire::set(packet.mad, wire::header::method, static_cast<u8>(Method::get_resp));
+    net_->send(at_host(0), packet);  // a response to nothing is no question
+  }
+}
+
 TEST_F(CountersTest, StuckOnesStandStill) {
   net_->count({sw1, 5}, Cause::symbol_error, 5);
   net_->stick_counters({sw1, 5}, true);

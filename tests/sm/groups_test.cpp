@@ -89,7 +89,9 @@ TEST_F(Groups, LifeAndDeath) {
   const SaAnswer less = leave(1, record(1, 2));
   EXPECT_EQ(wire::get(less.data, join_state), 1U);
   EXPECT_EQ(set(2, join_mask, record(2, 2)).status, 0);
-  EXPECT_EQ(leave(1, record(1, 1)).status, 0);
+  const SaAnswer none = leave(1, record(1, 1));
+  EXPECT_EQ(none.status, 0);
+  EXPECT_EQ(wire::get(none.data, join_state), 0U) << "what is left";
   EXPECT_EQ(set(2, join_mask, record(2, 2)).status, invalid) << "gone with its last full member";
   EXPECT_EQ(leave(2, record(2, 2)).status, invalid);
 }

@@ -239,7 +239,7 @@ Groups::Outcome Groups::leave(const Query& query) {
   if (asker != may && !query.trusted) return refuse(SaStatus::request_invalid);
 
   const auto left = static_cast<u8>(found->second.join_state & ~states);
-  if (left != 0) found->second.join_state = left;
+  found->second.join_state = left;
   outcome.record = record(group, found->first, found->second);
   outcome.change.mlid = group.mlid;
   outcome.change.mgid = group.mgid;
