@@ -81,6 +81,11 @@ def link_list_has_every_cable(fabric):
         node.ports - len(node.links) for node in expected(fabric).switches()), "iblinkinfo -d: ports without a cable")
 
 
+def wait_for_all_links(fabric):
+    lines = 2 * len(expected(fabric).cables())
+    wait_for(lambda: run(fabric, HOST, "iblinkinfo", "-l").count("Active/  LinkUp") == lines, "a link stays down")
+
+
 def port_report_and_difference(fabric):
     text = run(fabric, HOST, "ibnetdiscover", "-p")
     lines = re.findall(r"^(SW|CA)\s+(\d+)\s+(\d+) 0x([0-9a-f]+) (\S+) (\S+) - (?:SW|CA)\s+\d+\s+(\d+) 0x([0-9a-f]+)",
@@ -93,17 +98,18 @@ def port_report_and_difference(fabric):
     run(fabric, HOST, "ibnetdiscover", "--cache", cache)
     check(not re.search(r"^[<>]", run(fabric, HOST, "ibnetdiscover", "--diff", cache), re.M), "no difference yet")
     some = leaf(fabric)
-    port, (far, _) = next((port, end) for port, end in some.links.items() if found(fabric).nodes[end[0]].kind == "Switch")
+    port, (far, _) = next((port, end) for port, end in some.links.items()
+                          if found(fabric).nodes[end[0]].kind == "Switch")
     run(fabric, HOST, "ibportstate", str(some.lid), str(port), "disable")
     try:
         text = run(fabric, HOST, "ibnetdiscover", "--diff", cache)
-        check(re.search(rf'^< \[{port}\]\s+"S-{far:016x}"', text, re.M), f"the cut cable is not in the difference:\n{text}")
+        check(re.search(rf'^< \[{port}\]\s+"S-{far:016x}"', text, re.M),
+              f"the cut cable is not in the difference:\n{text}")
         text = run(fabric, HOST, "iblinkinfo", "-l", "--diff", cache)
         check("<" in text, text)
     finally:
         run(fabric, HOST, "ibportstate", str(some.lid), str(port), "enable")
-    wait_for(lambda: run(fabric, HOST, "iblinkinfo", "-l").count("Active/  LinkUp") == 2 * len(expected(fabric).cables()),
-             "the link did not come back")
+    wait_for_all_links(fabric)
 
 
 # -- nodes and ports ---------------------------------------------------------------------------------------------------
@@ -146,8 +152,7 @@ def a_link_can_be_slowed_down(fabric):
              "FDR")
     run(fabric, HOST, "ibportstate", *place, "espeed", "31")
     run(fabric, HOST, "ibportstate", *place, "reset")
-    wait_for(lambda: run(fabric, HOST, "iblinkinfo", "-l").count("Active/  LinkUp") == 2 * len(expected(fabric).cables()),
-             "the link did not come back")
+    wait_for_all_links(fabric)
 
 
 def counters_answer(fabric):
@@ -181,7 +186,8 @@ def administration_has_all_records(fabric):
               ("SL2VL", str(own(fabric).lids[1])): 1, ("-g",): 1}
     for words, count in counts.items():
         got = len(records(fabric, *words))
-        check(got >= count if words[0] in ("LFTR", "PKTR", "GIR", "-g") else got == count, f"{words}: {got}, expected {count}")
+        at_least = words[0] in ("LFTR", "PKTR", "GIR", "-g")
+        check(got >= count if at_least else got == count, f"{words}: {got}, expected {count}")
     for words in (["CPI"], ["MFTR"], ["SR"], ["IIR"], ["-s"], ["-m"], ["-D"], ["-L", own(fabric).name],
                   ["-l", own(fabric).name], ["-G", own(fabric).name], ["-O", str(leaf(fabric).lid)],
                   ["-U", f"{leaf(fabric).guid:#x}"]):
@@ -240,7 +246,8 @@ def ibdiagnet_finds_nothing_wrong(fabric):
         raise Skip("ibdiagnet is not installed")
     check(status == 0, f"status {status}\n{text[-2000:]}")
     net = expected(fabric)
-    check(f"{len(net.nodes)} nodes ({len(net.switches())} Switches & {len(net.adapters())} CA-s) discovered" in text, text)
+    discovered = f"{len(net.nodes)} nodes ({len(net.switches())} Switches & {len(net.adapters())} CA-s) discovered"
+    check(discovered in text, text)
     stages = dict(re.findall(r"^\s+([A-Z][\w/ ]+?)\s{2,}(\d+)\s+\d+", text, re.M))
     # What it asks of each device beyond the standard is Mellanox' own; nothing here claims to have that.
     del stages["General Devices Info Report"]

@@ -6,8 +6,8 @@
 import re
 import subprocess
 
-NODE = re.compile(r'^(Switch|Ca)\t(\d+) "([SH])-([0-9a-f]+)"\s+# "(.*)"(?: (?:base|enhanced) port 0 lid (\d+) lmc \d+)?',
-                  re.M)
+NODE = re.compile(r'^(Switch|Ca)\t(\d+) "([SH])-([0-9a-f]+)"\s+# "(.*)"'
+                  r'(?: (?:base|enhanced) port 0 lid (\d+) lmc \d+)?', re.M)
 LINK = re.compile(r'^\[(\d+)\](?:\(([0-9a-f]+)\))?\s+"[SH]-([0-9a-f]+)"\[(\d+)\](?:\([0-9a-f]+\))?\s+#(.*)$', re.M)
 RATE = re.compile(r"(\d+x)([A-Z]+\d*)\s*$")
 OWN_LID = re.compile(r"lid (\d+) lmc")
@@ -84,8 +84,8 @@ class Discovered:
 
 def of_file(softib, path):
     """What ibnetdiscover should say of a fabric file."""
-    done = subprocess.run([softib, "topo", "convert", str(path), "--to", "ibnetdiscover"], capture_output=True, text=True,
-                          check=True)
+    command = [softib, "topo", "convert", str(path), "--to", "ibnetdiscover"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return Discovered(done.stdout)
 
 

@@ -54,10 +54,10 @@ class Grid:
                 f"cables: [{', '.join(cables)}]\n")
 
     def torus_conf(self):
-        """The seed: one switch with its links in both directions of each dimension."""
-        x, y = (0, 0) if self.closed else (1, 1)
-        seed = [("xp", x + 1, y), ("yp", x, y + 1), ("xm", x - 1, y), ("ym", x, y - 1)]
-        links = [f"{name}_link {self.guid(x, y):#x} {self.guid(a % self.wide, b % self.high):#x}" for name, a, b in seed]
+        """The seed: the first switch with its links in each dimension, of a torus in both directions."""
+        seed = [("xp", 1, 0), ("yp", 0, 1)] + ([("xm", -1, 0), ("ym", 0, -1)] if self.closed else [])
+        links = [f"{name}_link {self.guid(0, 0):#x} {self.guid(far_x % self.wide, far_y % self.high):#x}"
+                 for name, far_x, far_y in seed]
         return f"{'torus' if self.closed else 'mesh'} {self.wide} {self.high} 1\n" + "\n".join(links) + "\n"
 
 
@@ -384,7 +384,8 @@ def osmtest_passes(softib, kind):
     with lab(softib, f"sm: {kind}\n") as fabric:
         for flow, *more in FLOWS:
             status, text = fabric.run("beta", ["osmtest", "-f", flow, *more, "-i", "inventory"], seconds=120)
-            check(status == 0 and re.search('TEST ".*" PASS', text), f"osmtest -f {flow} {more}: {status}\n{text[-3000:]}")
+            passed = status == 0 and re.search('TEST ".*" PASS', text)
+            check(passed, f"osmtest -f {flow} {more}: {status}\n{text[-3000:]}")
 
 
 def osmtest_passes_with_opensm(softib):
