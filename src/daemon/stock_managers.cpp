@@ -143,14 +143,12 @@ std::vector<std::string> StockManagers::arguments(const Process& process, bool h
 }
 
 std::vector<std::string> StockManagers::environment(const Process& process) const {
-  std::vector<std::string> words{"SOFTIB_FABRIC_DIR=" + dir_, "SOFTIB_HOST=" + fabric_.hosts[process.place.node].name,
-                                 "LD_PRELOAD=" + programs_.preload_library, "OSM_CACHE_DIR=" + process.dir,
-                                 "OSM_TMP_DIR=" + process.dir};
-  const size_t count = words.size();
-  for (char** variable = ::environ; *variable; ++variable) {
-    const std::vector<std::string> ours(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(count));
+  const std::vector<std::string> ours{
+      "SOFTIB_FABRIC_DIR=" + dir_, "SOFTIB_HOST=" + fabric_.hosts[process.place.node].name,
+      "LD_PRELOAD=" + programs_.preload_library, "OSM_CACHE_DIR=" + process.dir, "OSM_TMP_DIR=" + process.dir};
+  std::vector<std::string> words = ours;
+  for (char** variable = ::environ; *variable; ++variable)
     if (!is_replaced(*variable, ours)) words.emplace_back(*variable);
-  }
   return words;
 }
 

@@ -102,6 +102,16 @@ u32 first_line_of(const YAML::Node& node, const Source& source) {
   return static_cast<u32>(line_of(node)) + (is_block ? 1 : 0);
 }
 
+// Not a device without an end.
+Result<std::string> read_small_file(const std::string& path) {
+  constexpr std::uintmax_t largest = 16U << 20;
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error) return fail(error.value());
+  if (size > largest) return fail(EFBIG);
+  return read_file(path);
+}
+
 bool is_partition_text(std::string_view value) { return value.find_first_of(";\n") != value.npos; }
 
 // The first error, as "NAME:LINE: cause".
@@ -145,7 +155,7 @@ void read_partitions(YamlReader& yaml, const YAML::Node& node, const Source& sou
     fault = fault_in(fabric.partitions, source.name, first_line_of(node, source));
   } else {
     const std::string path = (folder_of(source.name) / value).lexically_normal();
-    auto text = read_file(path);
+    auto text = read_small_file(path);
     if (!text)
       return yaml.fail(node, fmt::format("partitions: cannot read {}: {}", path,
                                          std::generic_category().message(to_int(text.error()))));
