@@ -17,6 +17,7 @@ void Exchange::send(const Peer& peer, Message message, u64 now) {
   senders_.insert_or_assign(peer, Sender(std::move(message), timing_));
   const bool outermost = !std::exchange(busy_, true);
   push(peer, now);
+  forget_if_unused(peer);
   if (!outermost) return;
   busy_ = false;
   process(now);
@@ -105,8 +106,7 @@ void Exchange::push(const Peer& peer, u64 now) {
     if (at->second.outcome() == Outcome::going) return;
     const Sender ended = std::move(at->second);
     senders_.erase(at);
-    owner_.sent(peer, ended.outcome(), ended.status());
-    return forget_if_unused(peer);
+    return owner_.sent(peer, ended.outcome(), ended.status());
   }
 }
 
@@ -119,6 +119,7 @@ u64 Exchange::on_time(u64 now) {
   for (const Peer& peer : due) {
     if (const auto at = senders_.find(peer); at != senders_.end()) at->second.on_time(now);
     push(peer, now);
+    forget_if_unused(peer);
   }
   busy_ = false;
   expire(now);
