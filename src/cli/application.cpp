@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <vector>
 
 #include "cli/commands/commands.h"
+#include "fabric/faults/ends.h"
 
 namespace softib::cli {
 
@@ -15,7 +17,7 @@ constexpr std::string_view about =
 constexpr std::string_view examples = R"(Examples:
   softib up                              two hosts, host0 and host1, with one HCA each
   softib run host0 -- ibv_devinfo
-  softib run host1 -- ib_write_bw &      a server ...
+  softib run host1 -- ib_write_bw & sleep 1    a server ...
   softib run host0 -- ib_write_bw localhost    ... and its client
   softib status
   softib down
@@ -30,10 +32,20 @@ std::string used_commands(const CLI::App& app) {
   return used.empty() ? "" : used[0]->get_name() + " " + used_commands(*used[0]);
 }
 
+// CLI11 says of an unknown command only that there is none.
+std::string cause_of(const CLI::App& app, const CLI::ParseError& error) {
+  const auto rest = app.remaining();
+  if (!app.get_subcommands().empty() || rest.empty() || rest[0].starts_with("-")) return error.what();
+  std::vector<std::string_view> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return fmt::format("there is no command '{}'{}", rest[0], fabric::hint_among(rest[0], names));
+}
+
 int exit_of(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
   std::string used = used_commands(app);
-  fmt::print(stderr, "softib: {}\n", error.what());
+  fmt::print(stderr, "softib: {}\n", cause_of(app, error));
   fmt::print(stderr, "'softib {}--help' tells how it is used\n", used);
   return used.starts_with("run ") ? run_failed : usage_error;
 }

@@ -45,7 +45,8 @@ struct Command {
 };
 
 // In the child: nothing but plain system calls between fork and exec.
-[[noreturn]] void become_daemon(const Command& command, int failure_pipe) {
+[[noreturn]] void become_daemon(const Command& command, const Interrupts& interrupts, int failure_pipe) {
+  interrupts.forget_in_child();
   ::setsid();
   int null = ::open("/dev/null", O_RDONLY);
   int log = ::open(command.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
@@ -64,14 +65,14 @@ struct Command {
   ::_exit(127);
 }
 
-fabric::Parsed<pid_t> launch(const Command& command) {
+fabric::Parsed<pid_t> launch(const Command& command, const Interrupts& interrupts) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) < 0) return refuse(fmt::format("cannot make a pipe: {}", words(errno)));
   Fd read_end(ends[0]);
   Fd write_end(ends[1]);
   pid_t pid = ::fork();
   if (pid < 0) return refuse(fmt::format("cannot start a process: {}", words(errno)));
-  if (pid == 0) become_daemon(command, write_end.get());
+  if (pid == 0) become_daemon(command, interrupts, write_end.get());
   write_end.reset();
   int error = 0;
   ssize_t got;
@@ -95,15 +96,16 @@ std::string with_log(std::string text, const Command& command) {
   return text + fmt::format("; the end of {}:\n{}", command.log, lines);
 }
 
-fabric::Parsed<void> wait_until_ready(pid_t pid, const Command& command) {
-  for (auto deadline = Clock::now() + start_limit; Clock::now() < deadline;
-       std::this_thread::sleep_for(poll_interval)) {
+fabric::Parsed<void> wait_until_ready(pid_t pid, const Command& command, Interrupts& interrupts) {
+  auto deadline = Clock::now() + start_limit;
+  while (Clock::now() < deadline && !interrupts.came_within(poll_interval)) {
     if (ipc::Client::connect(command.dir)) return {};
     int status = 0;
     if (::waitpid(pid, &status, WNOHANG) == pid) return refuse(with_log("the daemon " + how_it_ended(status), command));
   }
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
+  if (interrupts.came_within(0ns)) return refuse("interrupted");
   return refuse(with_log(fmt::format("the daemon was not ready within {} s", start_limit.count()), command));
 }
 
@@ -125,16 +127,17 @@ bool gone_within(const std::string& dir, Clock::duration limit) {
 
 }  // namespace
 
-fabric::Parsed<pid_t> start_daemon(const std::string& dir, const std::vector<std::string>& options) {
+fabric::Parsed<pid_t> start_daemon(const std::string& dir, const std::vector<std::string>& options,
+                                   Interrupts& interrupts) {
   auto program = find_daemon();
   if (!program) return refuse(program.error().text);
   apply(outside_environment());  // when called from inside a fabric, the new daemon is not on one of its hosts
   Command command{*program, dir, dir + "/daemon.log", {program->c_str(), "--dir", dir.c_str()}};
   for (const std::string& option : options) command.arguments.push_back(option.c_str());
   command.arguments.push_back(nullptr);
-  auto pid = launch(command);
+  auto pid = launch(command, interrupts);
   if (!pid) return pid;
-  if (auto ready = wait_until_ready(*pid, command); !ready) return refuse(ready.error().text);
+  if (auto ready = wait_until_ready(*pid, command, interrupts); !ready) return refuse(ready.error().text);
   return pid;
 }
 
@@ -149,6 +152,11 @@ std::optional<pid_t> daemon_pid(const std::string& dir) {
 
 fabric::Parsed<void> stop_daemon(const std::string& dir) {
   std::optional<pid_t> pid = daemon_pid(dir);
+  // One whose `softib up` was killed is still starting.
+  for (auto deadline = Clock::now() + stop_limit; !pid && Clock::now() < deadline; pid = daemon_pid(dir)) {
+    if (fabric::liveness(dir) != fabric::Liveness::running) return {};
+    std::this_thread::sleep_for(poll_interval);
+  }
   if (!pid)
     return refuse(fmt::format("cannot tell which process the daemon of {} is; is it in another container?", dir));
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));

@@ -7,13 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "cli/interrupts.h"
 #include "fabric/fabric.h"
 
 namespace softib::cli {
 
 // Starts softibd on a fabric's folder, with further options, and returns once its socket accepts. The error carries the
 // end of its log.
-[[nodiscard]] fabric::Parsed<pid_t> start_daemon(const std::string& dir, const std::vector<std::string>& options = {});
+[[nodiscard]] fabric::Parsed<pid_t> start_daemon(const std::string& dir, const std::vector<std::string>& options,
+                                                 Interrupts& interrupts);
 
 // The daemon's pid, from the kernel's knowledge of who listens on the socket; nothing when nobody does, or when it
 // lives in another pid namespace.

@@ -11,6 +11,7 @@
 #include "cli/installation.h"
 #include "cli/session_folder.h"
 #include "cli/status_query.h"
+#include "fabric/faults/ends.h"
 #include "fabric/runtime.h"
 
 namespace softib::cli {
@@ -51,10 +52,19 @@ std::string known_hosts(const fabric::Fabric& fabric) {
   return fmt::format("{}{}", fmt::join(names, ", "), more ? fmt::format(" and {} more", more) : "");
 }
 
+// "; did you mean 'host0'?", if there is one like it.
+std::string near(std::string_view host, const fabric::Fabric& fabric) {
+  std::vector<std::string_view> names;
+  for (const fabric::Host& known : fabric.hosts) names.emplace_back(known.name);
+  const std::string hint = fabric::hint_among(host, names);
+  return hint.starts_with("; did you mean") ? hint : "";
+}
+
 tl::unexpected<fabric::Error> unknown_host(const std::string& dir, std::string_view fabric, std::string_view host) {
   auto description = fabric::load(dir + "/fabric.yaml");
   if (!description) return refuse(description.error().text);
-  return refuse(fmt::format("fabric '{}' has no host '{}'; its hosts are {}", fabric, host, known_hosts(*description)));
+  return refuse(fmt::format("fabric '{}' has no host '{}'; its hosts are {}{}", fabric, host, known_hosts(*description),
+                            near(host, *description)));
 }
 
 // The host's files are made when it is first used; softibd does it, and knows which hosts there are.

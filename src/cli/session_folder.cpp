@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -34,11 +35,14 @@ fabric::Parsed<LockedFolder> lock_folder(std::string_view name, bool create) {
   if (folder.path.size() > longest_dir)
     return refuse(
         fmt::format("'{}' is too long for a socket's path; set SOFTIB_RUNTIME_DIR to a shorter one", folder.path));
-  while (true) {
+  constexpr int most_tries = 100;
+  for (int tries = 0;;) {
     if (!create && fabric::liveness(folder.path) == fabric::Liveness::absent) return folder;
     if (auto runtime = fabric::open_private_dir(fabric::runtime_dir(), create); !runtime)
       return refuse(runtime.error().text);
     auto opened = fabric::open_private_dir(folder.path, create);
+    // Removed by another softib, between its making and its opening?
+    if (!opened && ::access(folder.path.c_str(), F_OK) < 0 && ++tries < most_tries) continue;
     if (!opened) return refuse(opened.error().text);
     if (::flock(opened->get(), LOCK_EX) < 0) {
       if (errno == EINTR) continue;

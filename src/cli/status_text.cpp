@@ -120,8 +120,7 @@ std::string managers_table(const json& status) {
 std::string memory_line(const json& status) {
   const json& memory = member(status, "memory");
   if (!memory.is_object()) return {};
-  return fmt::format("memory: {} in the segment, of these {} in rings\n",
-                     bytes_text(number(member(memory, "segment_bytes"))),
+  return fmt::format("memory: {} in the segment, {} in rings\n", bytes_text(number(member(memory, "segment_bytes"))),
                      bytes_text(number(member(memory, "arena_bytes"))));
 }
 

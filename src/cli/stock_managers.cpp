@@ -69,7 +69,7 @@ fabric::Parsed<std::vector<std::string>> options_for_managers(const fabric::Fabr
   return std::vector<std::string>{"--opensm", *opensm, "--preload-library", *library};
 }
 
-fabric::Parsed<void> wait_for_managers(const fabric::Fabric& fabric, const std::string& dir) {
+fabric::Parsed<void> wait_for_managers(const fabric::Fabric& fabric, const std::string& dir, Interrupts& interrupts) {
   if (!are_stock(fabric)) return {};
   json waiting;
   for (const auto deadline = Clock::now() + sweep_limit; Clock::now() < deadline;) {
@@ -86,7 +86,8 @@ fabric::Parsed<void> wait_for_managers(const fabric::Fabric& fabric, const std::
     }
     if (waiting.is_null()) return {};
     // The status of a large fabric is work that would be in opensm's way.
-    std::this_thread::sleep_for(std::max<Clock::duration>(shortest_pause, 10 * (Clock::now() - asked)));
+    if (interrupts.came_within(std::max<Clock::duration>(shortest_pause, 10 * (Clock::now() - asked))))
+      return refuse("interrupted");
   }
   return refuse(fmt::format("opensm on {} has not brought its subnet up within {} s{}", waiting.value("place", ""),
                             sweep_limit.count(), last_words(waiting)));

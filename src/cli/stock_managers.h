@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/interrupts.h"
 #include "fabric/fabric.h"
 
 namespace softib::cli {
@@ -13,6 +14,7 @@ namespace softib::cli {
 
 // Returns once the stock managers have brought up their subnets. An error tells which has ended before, or takes too
 // long, and the end of its log.
-[[nodiscard]] fabric::Parsed<void> wait_for_managers(const fabric::Fabric& fabric, const std::string& dir);
+[[nodiscard]] fabric::Parsed<void> wait_for_managers(const fabric::Fabric& fabric, const std::string& dir,
+                                                     Interrupts& interrupts);
 
 }  // namespace softib::cli

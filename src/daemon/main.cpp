@@ -20,7 +20,6 @@ struct Options {
   std::string dir;
   std::string fabric_file;
   softib::daemon::ManagerPrograms programs;
-  bool foreground = true;  // always
 };
 
 bool is_stderr(const std::string& path) {
@@ -87,7 +86,6 @@ int main(int argc, char** argv) {
                  "Description of the fabric (default: fabric.yaml in the folder)");
   app.add_option("--opensm", options.programs.opensm, "The stock subnet manager, for 'sm: opensm'");
   app.add_option("--preload-library", options.programs.preload_library, "What makes a program run on a host");
-  app.add_flag("--foreground", options.foreground, "Stay in the foreground (it always does)");
   CLI11_PARSE(app, argc, argv);
   options.dir = std::filesystem::absolute(options.dir).lexically_normal();
   if (!std::filesystem::path(options.dir).has_filename()) options.dir.pop_back();

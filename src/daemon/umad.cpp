@@ -1,5 +1,6 @@
 // The management plane's side of Control: umad files, and what changes in the network.
 #include <infiniband/verbs.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstring>

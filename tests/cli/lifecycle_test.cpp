@@ -215,6 +215,25 @@ TEST_F(Lifecycle, FailureToStartShowsTheLog) {
   EXPECT_EQ(softib({"up"}).exit_code, 0) << "and the next try is not hindered";
 }
 
+// At whatever moment it comes: either all is up, or nothing is left.
+TEST_F(Lifecycle, InterruptedStartLeavesNothing) {
+  write("pod.yaml", "topology: {kind: superpod, generation: h100, units: 4}\n");
+  int interrupted = 0;
+  for (const char* moment : {"0.002", "0.01", "0.03", "0.06", "0.1", "0.2"}) {
+    const Outcome up =
+        shell("\"$SOFTIB\" up '" + file("pod.yaml") + "' & up=$!; sleep " + moment + "; kill -TERM $up; wait $up");
+    if (up.exit_code == 0) {
+      EXPECT_EQ(softib({"down"}).exit_code, 0);
+      continue;
+    }
+    ++interrupted;
+    EXPECT_EQ(up.exit_code, 128 + SIGTERM) << up.err;
+    EXPECT_EQ(daemon(), 0) << moment;
+    EXPECT_EQ(softib({"down"}).out, "fabric 'default' is not running\n") << moment;
+  }
+  EXPECT_GT(interrupted, 0);
+}
+
 TEST_F(Lifecycle, DaemonHoldsNothingOfItsStarter) {
   Outcome outcome =
       shell("cd \"$SOFTIB_RUNTIME_DIR\" && text=$(timeout 60 \"$SOFTIB\" up 7>&1 </dev/null) && printf %s \"$text\"");

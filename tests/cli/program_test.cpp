@@ -14,6 +14,7 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 class Programs : public CommandTest {
  protected:
@@ -70,7 +71,8 @@ TEST_F(Programs, OwnFailuresHaveTheirOwnCodes) {
   EXPECT_EQ(softib({"run", "--colour", "host0", "--", "true"}).exit_code, 125);
   Outcome host = softib({"run", "host7", "--", "true"});
   EXPECT_EQ(host.exit_code, 125);
-  EXPECT_EQ(host.err, "softib: fabric 'default' has no host 'host7'; its hosts are host0, host1\n");
+  EXPECT_EQ(host.err,
+            "softib: fabric 'default' has no host 'host7'; its hosts are host0, host1; did you mean 'host0'?\n");
   Outcome missing = softib({"run", "host0", "--", "no-such-program"});
   EXPECT_EQ(missing.exit_code, 127);
   EXPECT_EQ(missing.err, "softib: cannot run 'no-such-program': No such file or directory\n");
@@ -79,6 +81,12 @@ TEST_F(Programs, OwnFailuresHaveTheirOwnCodes) {
   EXPECT_EQ(plain.exit_code, 126);
   EXPECT_THAT(plain.err, HasSubstr("Permission denied"));
   EXPECT_EQ(softib({"run", "host0", "--", "/"}).exit_code, 126);
+}
+
+TEST_F(Programs, UnknownCommandIsNamed) {
+  const Outcome outcome = softib({"stauts"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, StartsWith("softib: there is no command 'stauts'; did you mean 'status'?\n"));
 }
 
 TEST_F(Programs, EnvForAShell) {

@@ -65,7 +65,7 @@ TEST(StatusText, ProcessesAndTraffic) {
       "PID  PROGRAM      HOST   CONTEXTS  PDS  MRS  MWS  CQS  QPS  SRQS  AHS  SHARED MEMORY\n"
       "815  ib_write_bw  host0         1    1    2    0    1    8     0    0  64.0 KiB\n"
       "\n"
-      "memory: 1.0 MiB in the segment, of these 4.0 KiB in rings\n");
+      "memory: 1.0 MiB in the segment, 4.0 KiB in rings\n");
 }
 
 TEST(StatusText, FaultsStandBeforeTheProcesses) {

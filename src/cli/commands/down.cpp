@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <memory>
 
 #include "cli/commands/commands.h"
@@ -43,6 +44,7 @@ int stop_running(const std::string& name, const std::string& dir) {
   if (processes)
     fmt::print("; {} still used it", processes == 1 ? "one process" : fmt::format("{} processes", processes));
   fmt::print("\n");
+  std::fflush(stdout);  // with --all the next may take its time
   return 0;
 }
 

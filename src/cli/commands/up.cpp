@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <chrono>
 #include <memory>
+#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_process.h"
 #include "cli/installation.h"
+#include "cli/interrupts.h"
 #include "cli/session_folder.h"
 #include "cli/stock_managers.h"
 #include "fabric/runtime.h"
@@ -65,6 +68,19 @@ int already_running(const fabric::Fabric& fabric, const std::string& dir) {
                   fabric.name, command_for("down", fabric.name)));
 }
 
+// Into a folder that holds nothing but the lock. What an interrupt or a failure leaves of it is taken away.
+fabric::Parsed<void> start(const fabric::Fabric& fabric, const std::string& dir,
+                           const std::vector<std::string>& manager_options, Interrupts& interrupts) {
+  if (auto written = fabric::write_file(dir + "/fabric.yaml", fabric::to_yaml(fabric)); !written)
+    return tl::unexpected<fabric::Error>({fmt::format("cannot write {}/fabric.yaml: {}", dir,
+                                                      std::generic_category().message(to_int(written.error())))});
+  if (auto started = start_daemon(dir, manager_options, interrupts); !started)
+    return tl::unexpected<fabric::Error>(started.error());
+  auto managed = wait_for_managers(fabric, dir, interrupts);
+  if (!managed) (void)stop_daemon(dir);
+  return managed;
+}
+
 int up(const Options& options) {
   auto fabric = describe(options);
   if (!fabric) return complain(fabric.error().text);
@@ -76,14 +92,15 @@ int up(const Options& options) {
   if (fabric::liveness(folder->path) == fabric::Liveness::running) return already_running(*fabric, folder->path);
   // What is there was left behind by a daemon that died.
   if (auto emptied = empty_folder(folder->path); !emptied) return complain(emptied.error().text);
-  if (auto written = fabric::write_file(folder->path + "/fabric.yaml", fabric::to_yaml(*fabric)); !written)
-    return complain(fmt::format("cannot write {}/fabric.yaml: {}", folder->path,
-                                std::generic_category().message(to_int(written.error()))));
-  if (auto started = start_daemon(folder->path, *manager_options); !started) return complain(started.error().text);
-  if (auto managed = wait_for_managers(*fabric, folder->path); !managed) {
-    (void)stop_daemon(folder->path);
-    return complain(managed.error().text);
+  Interrupts interrupts;
+  auto started = start(*fabric, folder->path, *manager_options, interrupts);
+  if (interrupts.came_within(std::chrono::nanoseconds(0))) {
+    if (started) (void)stop_daemon(folder->path);
+    (void)remove_folder(folder->path);
+    complain(fmt::format("interrupted; fabric '{}' is not up", fabric->name));
+    interrupts.die();
   }
+  if (!started) return complain(started.error().text);
   announce(*fabric);
   return 0;
 }
