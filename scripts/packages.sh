@@ -17,7 +17,7 @@ packages_run=(
   python3 procps util-linux
 )
 packages_test=(
-  python3-pyverbs git infiniband-diags opensm
+  python3-pyverbs git infiniband-diags opensm "ibutils|"
 )
 packages_sanitizers=(
   clang "libclang-rt-dev|libclang-rt-14-dev|libclang-common-14-dev"

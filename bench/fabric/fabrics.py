@@ -6,10 +6,16 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "verbs"))
+
+import measure  # noqa: E402
+import parse    # noqa: E402
 
 RUN_LIMIT = 300  # seconds until a run must have ended
 PRELOAD = "/usr/lib/*/umad2sim/libumad2sim.so"
@@ -82,10 +88,13 @@ class SoftFabric:
     def down(self) -> float:
         return call([self.softib, "down", "--all"], self.environment, self.folder)[0]
 
+    def on(self, host: str, *command: str) -> list:
+        name = next((self.folder / "run").iterdir()).name
+        return [self.softib, "run", "--name", name, host, "--", *command]
+
     def run(self, *command: str) -> tuple:
         """(seconds, output); the time is the program's and that of getting it onto its host."""
-        name = next((self.folder / "run").iterdir()).name
-        return call([self.softib, "run", "--name", name, self.host, "--", *command], self.environment, self.folder)
+        return call(self.on(self.host, *command), self.environment, self.folder)
 
     def memory(self) -> int:
         pid = int(next((self.folder / "run").glob("*/daemon.pid")).read_text())
@@ -186,6 +195,23 @@ def all_paths(fabric, ports: int) -> float:
     if found != ports * ports:
         raise MeasureError(f"saquery gave {found} paths, not {ports} x {ports}")
     return seconds
+
+
+def one_write(fabric: SoftFabric, far: str) -> float:
+    """Microseconds of an 8-byte write and its completion, one at a time, from the fabric's host to another one."""
+    processes = measure.Processes(realtime=False)
+    port = measure.free_port()
+    tool = ("ib_write_bw", "-F", "-p", str(port), "-s", "8", "-t", "1", "-n", "1000000")
+    try:
+        server = processes.start(fabric.on(far, *tool), 0, fabric.environment)
+        measure.wait_until_listening(processes, server, port)
+        client = processes.start(fabric.on(fabric.host, *tool, "127.0.0.1"), 1, fabric.environment)
+        output = processes.finish(client, RUN_LIMIT)
+    except measure.MeasureError as problem:
+        raise MeasureError(str(problem)) from None
+    finally:
+        processes.stop_all()
+    return 1e6 / parse.perftest_bandwidth(output).messages_per_second
 
 
 def count_nodes(dump: str) -> int:
