@@ -74,21 +74,41 @@ part() {
   printf '   %s (%d s)\n' "$(python3 tests/summary.py --log "$log")" $((SECONDS - begin))
 }
 
+# Builds a preset beside what follows, with what the tests leave of the processors; build() waits for it.
+build_ahead() {
+  (
+    renice -n 19 -p "$BASHPID" >/dev/null 2>&1
+    build_preset "$1" "$logs/build-$1.log"
+  ) >/dev/null 2>&1 &
+  ahead[$1]=$!
+}
+
+declare -A ahead=()
 build() {
-  local preset=$1 begin=$SECONDS
+  local preset=$1 begin=$SECONDS status=0
   say "build: $preset"
-  build_preset "$preset" "$logs/build-$preset.log" || fail "build of $preset" "$logs/build-$preset.log"
+  if [[ -n ${ahead[$preset]:-} ]]; then
+    # What is left of it is not to wait any more.
+    renice -n 0 -p $(left_behind) >/dev/null 2>&1
+    wait "${ahead[$preset]}" || status=1
+  else
+    build_preset "$preset" "$logs/build-$preset.log" || status=1
+  fi
+  ((status == 0)) || fail "build of $preset" "$logs/build-$preset.log"
   printf '   done (%d s)\n' $((SECONDS - begin))
 }
+
+# A sanitizer's shadow memory needs the classic address layout on kernels with much address randomisation.
+classic_layout=()
+setarch "$(uname -m)" -R true 2>/dev/null && classic_layout=(setarch "$(uname -m)" -R)
 
 # ctests NAME PRESET [CTEST ARGUMENT...]
 ctests() {
   local name=$1 preset=$2 log=$logs/${1//[^a-z0-9]/-}.log begin=$SECONDS details status=0
   shift 2
   say "$name"
-  # A sanitizer's shadow memory needs the classic address layout on kernels with much address randomisation.
   local layout=()
-  [[ $preset == *san ]] && setarch "$(uname -m)" -R true 2>/dev/null && layout=(setarch "$(uname -m)" -R)
+  [[ $preset == *san ]] && layout=("${classic_layout[@]}")
   "${layout[@]}" ctest --preset "$preset" "$@" >"$log" 2>&1 || status=1
   details=$logs/${name//[^a-z0-9]/-}.details.log
   cp "build/$preset/Testing/Temporary/LastTest.log" "$details" 2>/dev/null && results+=(--ctest "$details")
@@ -100,8 +120,8 @@ ctests() {
 replay_fuzz() {
   local corpus target passed=0 failed=0
   for corpus in fuzz/corpus/*/; do
-    target=build/fuzz/bin/$(basename "$corpus")
-    if "$target" -runs=0 -timeout=10 "$corpus"; then
+    target=build/asan/bin/$(basename "$corpus")
+    if "${classic_layout[@]}" "$target" "$corpus"; then
       passed=$((passed + $(find "$corpus" -type f | wc -l)))
     else
       failed=$((failed + 1))
@@ -113,7 +133,6 @@ replay_fuzz() {
 
 say "packages"
 wanted=("${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}")
-((quick)) || wanted+=("${packages_sanitizers[@]}")
 need_packages "${wanted[@]}" || die "Packages are missing."
 
 build release
@@ -121,16 +140,16 @@ if ((quick)); then
   ctests "tests (quick)" release -LE '^kill$' -E '^integration\.ethernet$'
 else
   ctests "unit and style tests" release -LE '^(integration|kill)$'
+  build_ahead asan
   ctests "stock programs between hosts" release -L '^integration$'
   ctests "killing test" release -L '^kill$'
   part "conformance" tests/conformance/run.sh
   part "pyverbs" tests/conformance/pyverbs.sh
   build asan
   ctests "unit tests, address and undefined-behaviour sanitizers" asan
+  part "recorded fuzz inputs, same sanitizers" replay_fuzz
   build tsan
   ctests "engine tests, thread sanitizer" tsan
-  build fuzz
-  part "recorded fuzz inputs" replay_fuzz
 fi
 
 mapfile -t stray < <(left_behind)

@@ -19,9 +19,6 @@ packages_run=(
 packages_test=(
   python3-pyverbs git infiniband-diags opensm "ibutils|"
 )
-packages_sanitizers=(
-  clang "libclang-rt-dev|libclang-rt-14-dev|libclang-common-14-dev"
-)
 
 _package_installed() {
   [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]

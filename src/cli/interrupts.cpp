@@ -1,6 +1,9 @@
 #include "cli/interrupts.h"
 
+#include <errno.h>
 #include <time.h>
+
+#include <algorithm>
 
 namespace softib::cli {
 
@@ -16,12 +19,16 @@ Interrupts::Interrupts() {
 
 Interrupts::~Interrupts() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
-bool Interrupts::came_within(std::chrono::nanoseconds time) {
-  if (signal_) return true;
+bool Interrupts::came_until(Clock::time_point time) {
   constexpr long second = 1'000'000'000;
-  const timespec limit{static_cast<time_t>(time.count() / second), static_cast<long>(time.count() % second)};
-  const int number = ::sigtimedwait(&held_, nullptr, &limit);
-  if (number > 0) signal_ = number;
+  while (signal_ == 0) {
+    const auto left = std::max(time - Clock::now(), Clock::duration::zero());
+    const long ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+    const timespec limit{ns / second, ns % second};
+    const int number = ::sigtimedwait(&held_, nullptr, &limit);
+    if (number > 0) signal_ = number;
+    if (number < 0 && errno == EAGAIN) break;  // and not EINTR: of a signal that is none of these
+  }
   return signal_ != 0;
 }
 

@@ -1,47 +1,18 @@
 #include "cli/scenario_run.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+
+#include "cli/interrupts.h"
 
 namespace softib::cli {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// While one lives, SIGINT and SIGTERM end only the waiting.
-class SignalWait {
- public:
-  SignalWait() {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGINT);
-    sigaddset(&signals_, SIGTERM);
-    ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-  }
-  ~SignalWait() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalWait(const SignalWait&) = delete;
-  SignalWait& operator=(const SignalWait&) = delete;
-
-  // The signal that came before that time, 0: none.
-  int until(Clock::time_point when) {
-    while (true) {
-      const auto left = std::max(when - Clock::now(), Clock::duration::zero());
-      const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
-      const timespec wait{ns / 1'000'000'000, ns % 1'000'000'000};
-      const int got = ::sigtimedwait(&signals_, nullptr, &wait);
-      if (got > 0) return got;
-      if (errno == EAGAIN) return 0;
-    }
-  }
-
- private:
-  sigset_t signals_{};
-  sigset_t before_{};
-};
 
 class Run {
  public:
@@ -51,14 +22,12 @@ class Run {
     fabric::ScenarioPlan plan(scenario, session_.fabric(), options_.seed);
     fmt::print("scenario{}, seed {}\n", scenario.name.empty() ? "" : " " + scenario.name, options_.seed);
     const auto start = Clock::now();
-    int ended_by = 0;
     while (const auto planned = plan.next()) {
-      if (!options_.dry_run) ended_by = signals_.until(start + std::chrono::nanoseconds(planned->at));
-      if (ended_by) break;
+      if (!options_.dry_run && interrupts_.came_until(start + std::chrono::nanoseconds(planned->at))) break;
       for (const fabric::FaultRequest& fault : planned->faults) apply(fault, planned->at);
     }
     if (options_.undo) undo_all(start);
-    if (ended_by) return 128 + ended_by;
+    if (const int number = interrupts_.signal()) return 128 + number;
     return refused_ ? 1 : 0;
   }
 
@@ -106,7 +75,7 @@ class Run {
 
   FaultSession& session_;
   ScenarioOptions options_;
-  SignalWait signals_;
+  Interrupts interrupts_;
   std::vector<Undo> undo_;
   size_t last_swap_ = 0;
   u32 refused_ = 0;

@@ -27,6 +27,10 @@ fabric::Parsed<topo::Imported> read_input(const TopoInput& input, Warnings warni
   for (size_t i = 0; i < topo::form_names().size(); ++i)
     if (input.from == topo::form_names()[i]) form = static_cast<topo::Form>(i);
   auto imported = topo::import(form, *text, source);
+  if (!imported && form == topo::Form::yaml && input.from.empty())
+    return tl::unexpected<fabric::Error>(
+        {imported.error().text +
+         "\n(read as a fabric file: it looks like no output of ibnetdiscover, net file of ibsim or topology file)"});
   if (imported && warnings == Warnings::print)
     for (const std::string& warning : imported->warnings) complain("warning: " + warning);
   return imported;
