@@ -27,7 +27,8 @@ fabric::Parsed<topo::Imported> read_input(const TopoInput& input, Warnings warni
   for (size_t i = 0; i < topo::form_names().size(); ++i)
     if (input.from == topo::form_names()[i]) form = static_cast<topo::Form>(i);
   auto imported = topo::import(form, *text, source);
-  if (!imported && form == topo::Form::yaml && input.from.empty())
+  const bool speaks_of_hosts = text->find("hosts") != std::string::npos || text->find("topology") != std::string::npos;
+  if (!imported && form == topo::Form::yaml && input.from.empty() && !speaks_of_hosts)
     return tl::unexpected<fabric::Error>(
         {imported.error().text +
          "\n(read as a fabric file: it looks like no output of ibnetdiscover, net file of ibsim or topology file)"});
