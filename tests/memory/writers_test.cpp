@@ -153,13 +153,13 @@ TEST(Writers, SystemCallsOfOtherThreadsSucceed) {
   std::thread reader([&] {
     for (u64 i = 0; at < rounds; ++i) {
       const u64 slot = at;  // goes with the page that is being moved
+      if (slot >= rounds) break;
       u64 value = 0;
       if (::write(line[1], &i, sizeof i) != sizeof i) ++failed;
       char* place = region.data() + slot * page + (i % 500) * 8;
       if (::read(line[0], place, sizeof i) != sizeof i) ++failed;
       std::memcpy(&value, place, sizeof value);
       if (value != i) ++failed;
-      if (slot == rounds) break;
     }
   });
   for (u64 i = 0; i + 1 < rounds; ++i, ++at) {
