@@ -1,16 +1,10 @@
 // Any text as a fabric file: it is refused with one line of text, or gives a fabric that its own YAML describes.
-#include <cstdlib>
 #include <string_view>
 
+#include "../require.h"
 #include "fabric/fabric.h"
 
-namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
+using softib::fuzz::require;
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
   using namespace softib::fabric;

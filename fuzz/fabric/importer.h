@@ -1,17 +1,13 @@
 // What every importer owes, whatever it is given.
 #pragma once
 
-#include <cstdlib>
 #include <string_view>
 
+#include "../require.h"
 #include "fabric/topo/export.h"
 #include "fabric/topo/import.h"
 
 namespace softib::fuzz {
-
-inline void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 inline void require_line(std::string_view text) { require(text.find('\n') == text.npos && text.starts_with("fuzz:")); }
 

@@ -1,17 +1,11 @@
 // Any text as a scenario: it is refused with one line of text, or gives faults that their own words describe, in order
 // of time.
-#include <cstdlib>
 #include <string_view>
 
+#include "../require.h"
 #include "fabric/faults/plan.h"
 
-namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
+using softib::fuzz::require;
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
   using namespace softib::fabric;

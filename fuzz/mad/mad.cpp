@@ -6,21 +6,18 @@
 //   | node | port | destination |  256 bytes MAD  |
 //   +------+------+-------------+-----------------+
 #include <algorithm>
-#include <cstdlib>
 
+#include "../require.h"
 #include "net/network.h"
 
 namespace {
 
 using namespace softib;
+using fuzz::require;
 
 constexpr size_t head_size = 4;
 constexpr size_t record_size = head_size + wire::mad_size;
 constexpr size_t most_records = 64;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 class Counting : public net::Observer {
  public:

@@ -1,16 +1,10 @@
 // Any text as a partitions.conf: each error is one line that names its line, and every port gets keys that fit.
-#include <cstdlib>
 #include <string_view>
 
+#include "../require.h"
 #include "fabric/partitions.h"
 
-namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
+using softib::fuzz::require;
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
   using namespace softib::fabric;

@@ -2,9 +2,9 @@
 // sender, one for the queue pairs and the time that passes, one for the length, and so many bytes of a MAD; the rest of
 // the MAD is zeros. Whatever came, the manager still leads, and sweeps.
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 
+#include "../require.h"
 #include "net/network.h"
 #include "sm/subnet_manager.h"
 #include "wire/smp_attributes.h"
@@ -12,11 +12,8 @@
 namespace {
 
 using namespace softib;
+using fuzz::require;
 constexpr u64 second = 1'000'000'000;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 fabric::Fabric two_switches() {
   fabric::Fabric fabric;

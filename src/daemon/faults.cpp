@@ -16,9 +16,14 @@ constexpr u64 longest_delay = 10'000 * ms;
 constexpr u64 most_counts = u64{1} << 48;
 constexpr u32 most_flaps = 1'000'000;
 
-static_assert(static_cast<u32>(ipc::ErrorCounter::symbol_error) == static_cast<u32>(net::Cause::symbol_error));
-static_assert(static_cast<u32>(ipc::ErrorCounter::local_integrity) == static_cast<u32>(net::Cause::local_integrity));
-static_assert(static_cast<u32>(ipc::ErrorCounter::xmit_wait) == static_cast<u32>(net::Cause::xmit_wait));
+// Those of errors are in the same order, but that traffic stands before xmit_wait.
+net::Cause cause_of(ipc::PortCounter counter) {
+  using ipc::PortCounter;
+  static_assert(static_cast<u32>(PortCounter::symbol_error) == static_cast<u32>(net::Cause::symbol_error));
+  static_assert(static_cast<u32>(PortCounter::port_xmit_discards) == static_cast<u32>(net::Cause::xmit_discard));
+  static_assert(static_cast<u32>(PortCounter::vl15_dropped) == static_cast<u32>(net::Cause::vl15_dropped));
+  return counter == PortCounter::port_xmit_wait ? net::Cause::xmit_wait : static_cast<net::Cause>(counter);
+}
 
 enum class Target : u8 { none, cable, two_cables, port, node, host };
 
@@ -79,8 +84,7 @@ bool values_fit(const ipc::Fault::Request& request) {
     case FaultKind::delay:
       return request.ns <= longest_delay;
     case FaultKind::add_count:
-      return static_cast<u32>(request.counter) < ipc::error_counters && request.amount >= 1 &&
-             request.amount <= most_counts;
+      return ipc::counts_errors(request.counter) && request.amount >= 1 && request.amount <= most_counts;
     case FaultKind::reboot:
       return request.ns <= longest;
     default:
@@ -152,7 +156,7 @@ bool Faults::apply(const ipc::Fault::Request& request) {
       return before != stuck;
     }
     case FaultKind::add_count:
-      network_.count(port, static_cast<net::Cause>(request.counter), request.amount);
+      network_.count(port, cause_of(request.counter), request.amount);
       return true;
     case FaultKind::power_off:
     case FaultKind::power_on:
@@ -217,9 +221,7 @@ bool Faults::limit(PortRef port, std::optional<fabric::Speed> speed, std::option
 }
 
 bool Faults::set_quality(PortRef port, const net::LinkQuality& quality) {
-  const net::LinkQuality now = network_.faults(port).quality;
-  if (now.bit_error_rate == quality.bit_error_rate && now.drop == quality.drop && now.delay_ns == quality.delay_ns)
-    return false;
+  if (network_.faults(port).quality == quality) return false;
   network_.set_quality(port, quality);
   return true;
 }

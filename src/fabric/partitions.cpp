@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
+
+#include "fabric/yaml_reader.h"
 
 namespace softib::fabric {
 
@@ -17,16 +18,6 @@ std::string_view trim(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
-// Decimal, or hexadecimal after 0x.
-std::optional<u64> number(std::string_view text) {
-  const bool is_hex = text.starts_with("0x") || text.starts_with("0X");
-  if (is_hex) text.remove_prefix(2);
-  u64 value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, is_hex ? 16 : 10);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 std::optional<Membership> membership(std::string_view text) {
@@ -157,7 +148,7 @@ class Parser {
                                    {"FlowLabel", 0, 0xfffff}};
     const auto* row = std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.name == flag.name; });
     if (row == std::end(rows)) return false;
-    const auto value = number(flag.value);
+    const auto value = parse_number(flag.value);
     if (!value || *value < row->least || *value > row->most) {
       error(line, fmt::format("{} is a number from {} to {}, not '{}'", flag.name, row->least, row->most, flag.value));
       return true;
@@ -191,7 +182,7 @@ class Parser {
   // The same key again adds to the partition that is there.
   bool choose_key(const Pair& pair, u32 line) {
     std::optional<u64> key = 0;
-    if (!pair.value.empty()) key = number(pair.value);
+    if (!pair.value.empty()) key = parse_number(pair.value);
     if (!key || *key > 0xffff || (!pair.value.empty() && (*key & default_key) == 0)) {
       error(line, fmt::format("bad P_Key '{}'", pair.value));
       return false;
@@ -250,7 +241,7 @@ class Parser {
       rule.who = Who::routers;
     else if (pair.name == "SELF")
       rule.who = Who::self;
-    else if (const auto guid = number(pair.name); guid && *guid)
+    else if (const auto guid = parse_number(pair.name); guid && *guid)
       rule.guid = *guid;
     else
       return error(line, fmt::format("bad port GUID '{}'", pair.name));

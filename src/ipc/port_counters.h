@@ -58,6 +58,11 @@ inline constexpr std::array<std::string_view, static_cast<u32>(PortCounter::end)
     "multicast_rcv_packets",
 };
 
+// Of what goes wrong, and not of traffic.
+[[nodiscard]] constexpr bool counts_errors(PortCounter counter) {
+  return counter <= PortCounter::vl15_dropped || counter == PortCounter::port_xmit_wait;
+}
+
 [[nodiscard]] constexpr std::optional<PortCounter> port_counter_named(std::string_view name) {
   for (u32 i = 0; i < port_counter_names.size(); ++i)
     if (port_counter_names[i] == name) return static_cast<PortCounter>(i);

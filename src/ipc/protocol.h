@@ -636,24 +636,6 @@ enum class FaultKind : u32 {
   start_manager,
 };
 
-// Counters of errors that a port has, in the order of net::Cause.
-enum class ErrorCounter : u32 {
-  symbol_error = 0,
-  link_recovery,
-  link_downed,
-  receive_error,
-  remote_physical,
-  switch_relay,
-  xmit_discard,
-  xmit_constraint,
-  receive_constraint,
-  local_integrity,
-  buffer_overrun,
-  vl15_dropped,
-  xmit_wait,
-};
-inline constexpr u32 error_counters = 13;
-
 // A port of the fabric file, or with port 0 a whole host or switch.
 struct FaultPlace {
   u32 is_switch;
@@ -674,7 +656,7 @@ struct Fault {
     u64 ns;
     u64 amount;
     double rate;
-    ErrorCounter counter;
+    PortCounter counter;  // add_count: one of errors
     u32 reserved;
   };
   struct Reply {

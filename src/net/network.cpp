@@ -63,9 +63,8 @@ class Emulation final : public Network {
     const Port& port = world_.port(at);
     return {port.p_key_violations, port.q_key_violations};
   }
-  void tell_bad_key(PortRef at, BadKeyKind kind, const BadKey& packet) override {
-    world_.traps.bad_key(world_.port(at),
-                         kind == BadKeyKind::p_key ? wire::TrapNumber::bad_p_key : wire::TrapNumber::bad_q_key, packet);
+  void tell_bad_key(PortRef at, wire::TrapNumber trap, const BadKey& packet) override {
+    world_.traps.bad_key(world_.port(at), trap, packet);
   }
   Counters counters(PortRef port) const override;
   wire::MadStatus ask_pma(PortRef port, Packet& request) override { return pma(world_, world_.port(port), request); }

@@ -15,6 +15,7 @@
 
 #include "base/types.h"
 #include "fabric/fabric.h"
+#include "wire/notice.h"
 #include "wire/packet.h"
 
 namespace softib::net {
@@ -102,8 +103,6 @@ enum class Cause : u8 {
 };
 inline constexpr u32 cause_count = 14;
 
-enum class BadKeyKind : u8 { p_key, q_key };
-
 // A packet whose key an end did not accept, for the trap that tells of it.
 struct BadKey {
   u32 key = 0;
@@ -121,6 +120,7 @@ struct LinkQuality {
   double bit_error_rate = 0;  // errors a bit
   double drop = 0;            // share of packets that get lost, 0 to 1
   u64 delay_ns = 0;
+  friend bool operator==(const LinkQuality&, const LinkQuality&) = default;
 };
 
 // What has been done to a cable on purpose.
@@ -185,7 +185,7 @@ class Network {
   virtual void add_violations(PortRef at, u64 p_keys, u64 q_keys) = 0;
   [[nodiscard]] virtual std::pair<u16, u16> violations(
       PortRef at) const = 0;  // of P_Keys and Q_Keys, as PortInfo has them
-  virtual void tell_bad_key(PortRef at, BadKeyKind kind, const BadKey& packet) = 0;
+  virtual void tell_bad_key(PortRef at, wire::TrapNumber trap, const BadKey& packet) = 0;
   struct Counters {
     u64 xmit_words, receive_words, xmit_packets, receive_packets, unicast_xmit, unicast_receive, multicast_xmit,
         multicast_receive;

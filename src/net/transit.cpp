@@ -1,20 +1,14 @@
 #include "net/transit.h"
 
-#include <cmath>
-
 #include "net/losses.h"
 #include "net/route.h"
+#include "wire/loss.h"
 
 namespace softib::net {
 
 namespace {
 
 u32 words_of(const Packet& packet) { return mad_words + (packet.global ? grh_words : 0); }
-
-double drop_probability(const LinkQuality& quality, u32 words) {
-  const double intact = std::pow(1 - quality.bit_error_rate, words * 32.0);
-  return 1 - (1 - quality.drop) * intact;
-}
 
 void carry_multicast(World& world, PortRef from, const Packet& packet) {
   const Flow flow{packet.dlid, packet.sl, packet.pkey, false};
@@ -47,9 +41,9 @@ Loss cross(World& world, u32 from, const Packet& packet) {
   Port& in = world.ports[out.peer];
   count_hop(world, {out.ref, in.ref}, {1, words_of(packet), false, packet.sl});
   const LinkQuality& quality = world.cables[out.cable].quality;
-  if (quality.drop > 0 || quality.bit_error_rate > 0) {
+  if (const double chance = wire::chance_of_loss(quality.drop, quality.bit_error_rate, words_of(packet)); chance > 0) {
     std::uniform_real_distribution<double> dice(0, 1);
-    if (dice(world.random) < drop_probability(quality, words_of(packet))) {
+    if (dice(world.random) < chance) {
       in.tally[index_of(Cause::receive_error)] += 1;
       return Loss::dropped;
     }

@@ -131,8 +131,10 @@ TEST_F(FaultsTest, WhatCantBeIsRefused) {
   }
   wild = request(FaultKind::add_count, host0);
   wild.amount = 1;
-  wild.counter = static_cast<ipc::ErrorCounter>(ipc::error_counters);
-  EXPECT_EQ(refusal(wild), EINVAL);
+  for (const auto counter : {ipc::PortCounter::end, ipc::PortCounter::port_xmit_data}) {
+    wild.counter = counter;
+    EXPECT_EQ(refusal(wild), EINVAL);
+  }
   EXPECT_EQ(faults(), "");
 }
 
@@ -294,7 +296,7 @@ TEST_F(FaultsTest, ASubnetWithoutManager) {
 
 TEST_F(FaultsTest, CountersStickAndCount) {
   Request add = request(FaultKind::add_count, host0);
-  add.counter = ipc::ErrorCounter::symbol_error;
+  add.counter = ipc::PortCounter::symbol_error;
   add.amount = 7;
   break_it(add);
   EXPECT_EQ(count(0, net::Cause::symbol_error), 7U);

@@ -6,14 +6,14 @@
 Prints PASS, FAIL or SKIP for each case, and a total line.
 """
 
-import argparse
 import pathlib
 import re
 import sys
 import time
 
-from management import TREE, check, data_counters, described, node_lids, report, run
-from softib_fabric import default_softib, end_in_order, free_port, wait_listening
+from management import TREE, data_counters, node_lids
+from softib_fabric import free_port, wait_listening
+from suite import Suite, check, new_parser, run
 
 HERE = pathlib.Path(__file__).resolve().parent
 NOWHERE = 255
@@ -162,21 +162,10 @@ CASES = (
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--softib", default=default_softib())
-    parser.add_argument("--filter", default="", help="regular expression over case names")
-    arguments = parser.parse_args()
-    end_in_order()
-    totals = {"PASS": 0, "FAIL": 0, "SKIP": 0}
+    suite = Suite(new_parser(__doc__))
     for text, cases in CASES:
-        chosen = [case for case in cases if re.search(arguments.filter, case.__name__)]
-        if not chosen:
-            continue
-        with described(arguments.softib, text) as fabric:
-            for case in chosen:
-                report(case, fabric, totals)
-    print(f"{totals['PASS']} passed, {totals['FAIL']} failed, {totals['SKIP']} skipped")
-    return 1 if totals["FAIL"] else 0
+        suite.on(text, cases)
+    return suite.conclude()
 
 
 if __name__ == "__main__":

@@ -7,16 +7,13 @@ What each tool says is compared with what the fabric file says: nodes, names, ca
 Prints PASS, FAIL or SKIP for each case, and a total line.
 """
 
-import argparse
-import os
 import pathlib
 import re
 import sys
 import time
 
 import fabric_view
-from management import Skip, check, described, report, run, wait_for
-from softib_fabric import default_softib, end_in_order
+from suite import Skip, Suite, check, new_parser, run, wait_for
 
 UNIT = "topology: {kind: superpod, generation: hdr, units: 1}\n"
 HOST = "su0-host03"
@@ -267,18 +264,9 @@ CASES = (discovery_says_what_the_file_says, link_list_has_every_cable, subnet_ma
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--softib", default=default_softib(), type=os.path.abspath)
-    parser.add_argument("--filter", default="", help="regular expression over case names")
-    arguments = parser.parse_args()
-    end_in_order()
-    totals = {"PASS": 0, "FAIL": 0, "SKIP": 0}
-    with described(arguments.softib, UNIT) as fabric:
-        for case in CASES:
-            if re.search(arguments.filter, case.__name__):
-                report(case, fabric, totals)
-    print(f"{totals['PASS']} passed, {totals['FAIL']} failed, {totals['SKIP']} skipped")
-    return 1 if totals["FAIL"] else 0
+    suite = Suite(new_parser(__doc__))
+    suite.on(UNIT, CASES)
+    return suite.conclude()
 
 
 if __name__ == "__main__":

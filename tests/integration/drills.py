@@ -7,14 +7,14 @@ Each drill has a fabric of its own: two leaves, two spines, four hosts. Prints P
 line. What the tools show must be the table of docs/fault-drills.md; --write writes it.
 """
 
-import argparse
 import pathlib
 import re
 import shutil
 import sys
 import time
 
-from softib_fabric import ROOT, Fabric, FabricError, default_softib, end_in_order, free_port, wait_listening
+from softib_fabric import ROOT, Fabric, FabricError, free_port, wait_listening
+from suite import Skip, Suite, check, new_parser
 
 PAGE = ROOT / "docs" / "fault-drills.md"
 BEGIN, END = "<!-- drills.py writes from here -->", "<!-- to here -->"
@@ -24,19 +24,6 @@ PATIENCE = 30  # seconds until what doesn't come is missing
 TREE = ["topo", "generate", "fat-tree", "--hosts", "4", "--radix", "6", "--oversubscription", "1:2"]
 LEAF0 = "0x525400fffe800000"
 LID = {"leaf0": "1", "leaf1": "2", "spine0": "3", "spine1": "4", "host0": "5", "host1": "6", "host2": "7", "host3": "8"}
-
-
-class Mismatch(Exception):
-    """A fault was not seen."""
-
-
-class Skip(Exception):
-    """This machine lacks what the drill needs."""
-
-
-def check(condition, what):
-    if not condition:
-        raise Mismatch(what)
 
 
 class Lab:
@@ -359,24 +346,18 @@ def page_parts():
     return before + BEGIN + "\n", inside, END + after
 
 
-def report(drill, softib, totals):
-    """Rows for the table, or None."""
-    rows, why, result = None, "", "PASS"
-    try:
+def drilled(drill, rows):
+    """The drill as a case; its rows for the table go to `rows`."""
+    def case(softib):
         with TreeFabric(softib, ALSO_IN_THE_FILE.get(drill, "")) as fabric:
             lab = Lab(fabric)
             try:
                 drill(lab)
             finally:
                 lab.stop()
-        rows = table_rows(drill, lab)
-    except Skip as reason:
-        result, why = "SKIP", f" ({reason})"
-    except (Mismatch, FabricError) as fault:
-        result, why = "FAIL", f"\n    {fault}"
-    totals[result] += 1
-    print(f"{result}  {drill.__name__.replace('_', ' ')}{why}", flush=True)
-    return rows
+        rows[drill] = table_rows(drill, lab)
+    case.__name__ = drill.__name__
+    return case
 
 
 def compare(rows, totals):
@@ -413,26 +394,21 @@ class TreeFabric(Fabric):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--softib", default=default_softib())
-    parser.add_argument("--filter", default="", help="regular expression over drills")
+    parser = new_parser(__doc__)
     parser.add_argument("--write", action="store_true", help="write the table of docs/fault-drills.md")
-    arguments = parser.parse_args()
-    end_in_order()
-    totals = {"PASS": 0, "FAIL": 0, "SKIP": 0}
-    chosen = [drill for drill in DRILLS if re.search(arguments.filter, drill.__name__)]
-    results = [report(drill, arguments.softib, totals) for drill in chosen]
-    rows = [row for result in results if result for row in result]
-    if len(chosen) == len(DRILLS) and None not in results:
-        if arguments.write:
+    suite = Suite(parser)
+    found = {}
+    suite.alone([drilled(drill, found) for drill in DRILLS])
+    rows = [row for drill in DRILLS for row in found.get(drill, ())]
+    if len(found) == len(DRILLS):
+        if suite.arguments.write:
             before, _, after = page_parts()
             PAGE.write_text(before + table(rows) + "\n" + after)
-        compare(rows, totals)
+        compare(rows, suite.totals)
     else:
         for row in rows:
             print(row)
-    print(f"{totals['PASS']} passed, {totals['FAIL']} failed, {totals['SKIP']} skipped")
-    return 1 if totals["FAIL"] else 0
+    return suite.conclude()
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ Prints PASS, FAIL or SKIP for each case, and a total line.
 import re
 import sys
 
-from management import TREE, check, described, main_of, run
+from management import TREE
 from softib_fabric import free_port, wait_listening
+from suite import check, described, main_of, run
 
 PAIR = """
 fabric: default

@@ -6,14 +6,14 @@
 Prints PASS, FAIL or SKIP for each case, and a total line.
 """
 
-import argparse
 import pathlib
 import re
 import shutil
 import sys
 import time
 
-from softib_fabric import Fabric, FabricError, default_softib, end_in_order, free_port, wait_listening
+from softib_fabric import free_port, wait_listening
+from suite import Skip, Suite, check, described, new_parser, run, wait_for
 
 TREE = """
 fabric: default
@@ -26,27 +26,6 @@ cables:
   - [leaf0/7, spine/1]
   - [leaf1/7, spine/2]
 """
-
-
-class Mismatch(Exception):
-    """The tool did not say what it should."""
-
-
-class Skip(Exception):
-    """This machine lacks what the case needs."""
-
-
-def check(condition, what):
-    if not condition:
-        raise Mismatch(what)
-
-
-def run(fabric, host, *argv, status=0):
-    if not shutil.which(argv[0]):
-        raise Skip(f"{argv[0]} is not installed")
-    got, output = fabric.run(host, list(argv))
-    check(got == status, f"{' '.join(argv)}: status {got}\n{output}")
-    return output
 
 
 def node_lids(fabric):
@@ -169,13 +148,6 @@ def a_disabled_port_goes_down_and_comes_back(fabric):
     check(node_lids(fabric) == known, "LIDs have changed")
 
 
-def wait_for(condition, what, seconds=15):
-    end = time.monotonic() + seconds
-    while not condition():
-        check(time.monotonic() < end, what)
-        time.sleep(0.1)
-
-
 def opensm_brings_it_up(softib):
     if not shutil.which("opensm"):
         raise Skip("opensm is not installed")
@@ -188,67 +160,16 @@ def opensm_brings_it_up(softib):
             check("State: Active" in run(fabric, host, "ibstat"), host)
 
 
-def described(softib, text):
-    fabric = Fabric(softib)
-    path = pathlib.Path(fabric.folder) / "fabric.yaml"
-    path.write_text(text)
-    fabric.description = str(path)
-    return fabric
-
-
 SHARED = (ports_are_active, discovery_finds_every_cable, subnet_management_answers, routes_lead_through_the_spine,
           administration_answers, ping_goes_and_comes, counters_are_exact, a_disabled_port_goes_down_and_comes_back)
 OWN = (opensm_brings_it_up,)
 
 
-def report(case, argument, totals):
-    try:
-        case(argument)
-        result, why = "PASS", ""
-    except Skip as reason:
-        result, why = "SKIP", f" ({reason})"
-    except (Mismatch, FabricError, AttributeError, KeyError) as fault:
-        result, why = "FAIL", f"\n    {fault}"
-    totals[result] += 1
-    print(f"{result}  {case.__name__.replace('_', ' ')}{why}", flush=True)
-
-
-def parse_arguments(description):
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--softib", default=default_softib())
-    parser.add_argument("--filter", default="", help="regular expression over case names")
-    arguments = parser.parse_args()
-    end_in_order()
-    return arguments
-
-
-def main_of(description, cases):
-    """The main of a file of cases that each bring up fabrics of their own, given the path of softib."""
-    arguments = parse_arguments(description)
-    totals = {"PASS": 0, "FAIL": 0, "SKIP": 0}
-    for case in cases:
-        if re.search(arguments.filter, case.__name__):
-            report(case, arguments.softib, totals)
-    return conclude(totals)
-
-
-def conclude(totals):
-    print(f"{totals['PASS']} passed, {totals['FAIL']} failed, {totals['SKIP']} skipped")
-    return 1 if totals["FAIL"] else 0
-
-
 def main():
-    arguments = parse_arguments(__doc__)
-    totals = {"PASS": 0, "FAIL": 0, "SKIP": 0}
-    chosen = [case for case in SHARED if re.search(arguments.filter, case.__name__)]
-    if chosen:
-        with described(arguments.softib, TREE) as fabric:
-            for case in chosen:
-                report(case, fabric, totals)
-    for case in OWN:
-        if re.search(arguments.filter, case.__name__):
-            report(case, arguments.softib, totals)
-    return conclude(totals)
+    suite = Suite(new_parser(__doc__))
+    suite.on(TREE, SHARED)
+    suite.alone(OWN)
+    return suite.conclude()
 
 
 if __name__ == "__main__":

@@ -19,22 +19,10 @@ import time
 
 import cases
 from softib_fabric import Fabric, FabricError, default_softib, end_in_order, free_port, own_group, wait_listening
+from suite import Mismatch, Skip, check
 
 BAD_WORDS = re.compile(r"(?i)couldn't|failed|failure|completion with error|invalid data|unable to|segmentation|softib:")
 HARMLESS = re.compile(r"(?i)failed to (get|read) .*(cpu|mhz)|conflicting cpu frequency")
-
-
-class Mismatch(Exception):
-    """A case went wrong; the text says how."""
-
-
-class Skip(Exception):
-    pass
-
-
-def check(condition, what):
-    if not condition:
-        raise Mismatch(what)
 
 
 def complaint(output):

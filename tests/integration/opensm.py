@@ -10,7 +10,6 @@ shows, and messages pass between hosts on the service level that subnet administ
 Prints PASS, FAIL or SKIP for each case, and a total line.
 """
 
-import argparse
 import os
 import pathlib
 import re
@@ -19,8 +18,9 @@ import signal
 import sys
 
 import fabric_view
-from management import TREE, Skip, check, described, report, run, wait_for
-from softib_fabric import default_softib, end_in_order, free_port, wait_gone, wait_listening
+from management import TREE
+from softib_fabric import free_port, wait_gone, wait_listening
+from suite import Skip, Suite, check, described, new_parser, run, wait_for
 
 # -- topologies --------------------------------------------------------------------------------------------------------
 
@@ -401,24 +401,19 @@ OWN = (it_lives_and_dies_with_the_fabric, what_goes_wrong_is_told, standby_opens
        osmtest_passes_with_opensm)
 
 
+def by_engine(topology, engine):
+    case = lambda softib: routed(softib, topology, engine)
+    case.__name__ = f"{topology} by {engine}"
+    return case
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--softib", default=default_softib(), type=os.path.abspath)
-    parser.add_argument("--filter", default="", help="regular expression over case names")
+    parser = new_parser(__doc__)
     parser.add_argument("--full", action="store_true", help="all topologies with all routing engines")
-    arguments = parser.parse_args()
-    end_in_order()
-    totals = {"PASS": 0, "FAIL": 0, "SKIP": 0}
-    for topology, engine in RUNS if arguments.full else QUICK:
-        case = lambda softib, what=(topology, engine): routed(softib, *what)
-        case.__name__ = f"{topology} by {engine}"
-        if re.search(arguments.filter, case.__name__):
-            report(case, arguments.softib, totals)
-    for case in OWN:
-        if re.search(arguments.filter, case.__name__):
-            report(case, arguments.softib, totals)
-    print(f"{totals['PASS']} passed, {totals['FAIL']} failed, {totals['SKIP']} skipped")
-    return 1 if totals["FAIL"] else 0
+    suite = Suite(parser)
+    suite.alone([by_engine(*what) for what in (RUNS if suite.arguments.full else QUICK)])
+    suite.alone(OWN)
+    return suite.conclude()
 
 
 if __name__ == "__main__":

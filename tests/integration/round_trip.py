@@ -11,8 +11,8 @@ import re
 import subprocess
 import sys
 
-from management import check, described, main_of, run
 from softib_fabric import ROOT
+from suite import check, described, main_of, run
 
 # What a dump has beside what generators make: enhanced port 0, LIDs and LMCs of one's own, descriptions with spaces and
 # quotes, GUIDs of a system, makes, narrow and slow links, ports without cables, an aggregation node. Names come from

@@ -214,7 +214,8 @@ Way Plane::find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) {
   if (const u32 end = arrived ? index_of(path.end) : 0; end != 0) {
     way.ports = {end};
     way.there = shapes_.of(path.hops);
-    way.back = shapes_.of(net::reversed(path.hops));
+    // A cable matters in both directions or in none.
+    if (!way.there.empty()) way.back = shapes_.of(net::reversed(path.hops));
   }
   accounts_.take(owner, std::move(path));
   return way;
@@ -265,8 +266,8 @@ void Plane::key_refused(ipc::KeyViolation kind, u32 source, u32 target, net::Bad
   std::memcpy(packet.source.data(), from.gids[0].raw, packet.source.size());
   std::memcpy(packet.destination.data(), to.gids[0].raw, packet.destination.size());
   touched_ = true;
-  network_->tell_bad_key(refs_[target],
-                         kind == ipc::KeyViolation::p_key ? net::BadKeyKind::p_key : net::BadKeyKind::q_key, packet);
+  const bool is_p_key = kind == ipc::KeyViolation::p_key;
+  network_->tell_bad_key(refs_[target], is_p_key ? wire::TrapNumber::bad_p_key : wire::TrapNumber::bad_q_key, packet);
 }
 
 net::Network::Counters Plane::counters(u32 port) {

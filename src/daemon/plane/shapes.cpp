@@ -8,10 +8,6 @@ using net::Hop;
 
 namespace {
 
-bool is_clean(const net::LinkQuality& quality) {
-  return quality.drop <= 0 && quality.bit_error_rate <= 0 && quality.delay_ns == 0;
-}
-
 // PortXmitWait counts in ticks of the device's choice: here the time that a word of four bytes takes.
 u64 ticks(u64 waited_ns, u64 mbps) { return static_cast<u64>(static_cast<double>(waited_ns) * mbps / 32'000); }
 
@@ -47,7 +43,7 @@ void Shapes::refresh(u32 link) {
 std::vector<u32> Shapes::of(std::span<const Hop> hops) {
   std::vector<u32> links;
   for (const Hop& hop : hops) {
-    if (!paced_ && is_clean(network_.quality(hop.out))) continue;
+    if (!paced_ && network_.quality(hop.out) == net::LinkQuality{}) continue;
     const u32 link = record_of(hop);
     if (link == 0) continue;
     refresh(link);

@@ -232,13 +232,12 @@ class Reader {
   }
 
   void read_count() {
-    const auto& names = counter_names();
     const std::string name = next("name a counter and how many to add, as in symbol_error 100");
     const std::string amount = next("say how many to add, as in symbol_error 100");
     if (error_) return;
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) return unknown("counter of errors", name, names);
-    fault_.counter = static_cast<ipc::ErrorCounter>(found - names.begin());
+    const auto counter = ipc::port_counter_named(name);
+    if (!counter || !ipc::counts_errors(*counter)) return unknown("counter of errors", name, counter_names());
+    fault_.counter = *counter;
     const auto number = parse_number(amount);
     if (!number || *number == 0 || *number > most_counts)
       return fail(fmt::format("'{}' is no number from 1 to {}", amount, most_counts));
@@ -321,20 +320,10 @@ std::string link_words(const Fabric& fabric, const FaultRequest& fault) {
 
 }  // namespace
 
-const std::vector<std::string_view>& counter_names() {
-  static const std::vector<std::string_view> names{"symbol_error",
-                                                   "link_error_recovery",
-                                                   "link_downed",
-                                                   "port_rcv_errors",
-                                                   "port_rcv_remote_physical_errors",
-                                                   "port_rcv_switch_relay_errors",
-                                                   "port_xmit_discards",
-                                                   "port_xmit_constraint_errors",
-                                                   "port_rcv_constraint_errors",
-                                                   "local_link_integrity_errors",
-                                                   "excessive_buffer_overrun_errors",
-                                                   "VL15_dropped",
-                                                   "port_xmit_wait"};
+std::vector<std::string_view> counter_names() {
+  std::vector<std::string_view> names;
+  for (const std::string_view name : ipc::port_counter_names)
+    if (ipc::counts_errors(*ipc::port_counter_named(name))) names.push_back(name);
   return names;
 }
 
@@ -350,7 +339,7 @@ std::string fault_words(const Fabric& fabric, const FaultRequest& fault) {
       return fmt::format("counters {} free", end_name(fabric, end_of(fault.a)));
     case FaultKind::add_count:
       return fmt::format("counters {} add {} {}", end_name(fabric, end_of(fault.a)),
-                         counter_names()[static_cast<size_t>(fault.counter)], fault.amount);
+                         ipc::port_counter_names[static_cast<size_t>(fault.counter)], fault.amount);
     case FaultKind::power_off:
       return node_name(fabric, fault.a) + " off";
     case FaultKind::power_on:

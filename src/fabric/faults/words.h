@@ -36,6 +36,6 @@ using FaultRequest = ipc::Fault::Request;
 [[nodiscard]] std::vector<std::string> split_words(std::string_view line);
 
 // Names of the error counters, as sysfs has them.
-[[nodiscard]] const std::vector<std::string_view>& counter_names();
+[[nodiscard]] std::vector<std::string_view> counter_names();
 
 }  // namespace softib::fabric

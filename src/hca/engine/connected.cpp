@@ -233,13 +233,12 @@ void advance(const SendWork& work, Qp& peer, u64 bytes) {
   count(qp.traffic, cost_of(work, bytes));
 }
 
-// What was sent in vain: no answer, or a negative one, which is as long as an acknowledgement.
+// What was sent in vain: no answer, or a negative one.
 void count_failure(const SendWork& work, u64 bytes, const Outcome& outcome) {
   WireCost cost = cost_of(work, bytes);
   const bool refused = outcome.verdict != Verdict::lost && is_reliable(work.qp);
-  const bool global = work.qp.av.is_global != 0;
   cost.back_packets = refused ? 1 : 0;
-  cost.back_words = refused ? wire_words::each + wire_words::aeth + (global ? wire_words::grh : 0) : 0;
+  cost.back_words = refused ? ack_words(work.qp.av.is_global != 0) : 0;
   count(work.qp.traffic, cost);
 }
 

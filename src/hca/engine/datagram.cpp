@@ -9,6 +9,7 @@
 #include "hca/engine/responder.h"
 #include "hca/engine/route.h"
 #include "hca/engine/send_work.h"
+#include "hca/engine/way.h"
 #include "hca/rules/wire_cost.h"
 
 namespace softib::hca {
@@ -86,28 +87,10 @@ void deliver_datagram(Context& context, Qp& target, const Datagram& datagram) {
   static_cast<void>(deliver(context, target, message));
 }
 
-// Whether the switches' tables lead the group's packets to a port.
-class Reached {
- public:
-  Reached(Context& context, ipc::Ah& ah) {
-    everyone_ = ah.av.reach == ipc::Reach::everyone;
-    const u64 offset = u64{std::atomic_ref(ah.av.way).load(std::memory_order_relaxed)} * ipc::page_size;
-    if (offset == 0 || offset + sizeof(ipc::Way) > ipc::arena_size) return;
-    const u8* at = context.segment.arena + offset;
-    const u64 room = std::min<u64>((ipc::arena_size - offset - sizeof(ipc::Way)) / sizeof(u32), ipc::max_ports);
-    ports_ = {reinterpret_cast<const u32*>(at + sizeof(ipc::Way)),
-              std::min<u64>(reinterpret_cast<const ipc::Way*>(at)->port_count, room)};
-  }
-  [[nodiscard]] bool has(u32 port) const { return everyone_ || std::binary_search(ports_.begin(), ports_.end(), port); }
-
- private:
-  bool everyone_;
-  std::span<const u32> ports_;
-};
-
 // The members as they stand; softibd replaces the list, so a changed sequence means to look again.
 void deliver_to_group(Context& context, const Datagram& datagram, u32 index) {
-  const Reached reached(context, datagram.ah);
+  const bool everyone = datagram.ah.av.reach == ipc::Reach::everyone;
+  const std::span<const u32> reached = WayView(context.segment, datagram.ah.av).ports();
   ipc::Group& group = context.segment.groups[index & (ipc::max_groups - 1)];
   u64 list;
   u32 count, sequence;
@@ -121,7 +104,8 @@ void deliver_to_group(Context& context, const Datagram& datagram, u32 index) {
   auto* members = reinterpret_cast<const u32*>(context.segment.arena + (list & (ipc::arena_size - 1)));
   for (u32 i = 0; i < std::min<u64>(count, room); ++i) {
     Qp* member = context.qp(members[i]);
-    if (member && reached.has(member->port)) deliver_datagram(context, *member, datagram);
+    if (member && (everyone || std::binary_search(reached.begin(), reached.end(), member->port)))
+      deliver_datagram(context, *member, datagram);
   }
 }
 

@@ -8,6 +8,8 @@
 
 #include "hca/engine/ring.h"
 #include "hca/engine/timers.h"
+#include "hca/engine/way.h"
+#include "wire/loss.h"
 
 namespace softib::hca {
 
@@ -18,40 +20,26 @@ using ipc::Passage;
 
 // What would arrive within this time arrives at once: no thread can wait for less.
 constexpr u64 at_once_ns = 2'000;
-constexpr u64 bits_of_word = 32;
 
-// The links on a way. The list lies in memory that any process can write: counts are bounded.
+// The links on a way.
 class Links {
  public:
-  Links(Context& context, ipc::AddressVector& av) : links_(context.segment.links) {
-    const u64 offset = u64{std::atomic_ref(av.way).load(std::memory_order_relaxed)} * ipc::page_size;
-    if (offset == 0 || offset + sizeof(ipc::Way) > ipc::arena_size) return;
-    const u8* at = context.segment.arena + offset;
-    const auto& way = *reinterpret_cast<const ipc::Way*>(at);
-    const u64 room = std::min<u64>((ipc::arena_size - offset - sizeof way) / sizeof(u32), longest);
-    const u64 skip = std::min<u64>(way.port_count, room);
-    const u64 there = std::min<u64>(way.there_count, room - skip);
-    const auto* entries = reinterpret_cast<const u32*>(at + sizeof way) + skip;
-    there_ = {entries, there};
-    back_ = {entries + there, std::min<u64>(way.back_count, room - skip - there)};
-  }
+  Links(Context& context, ipc::AddressVector& av) : links_(context.segment.links), way_(context.segment, av) {}
 
-  [[nodiscard]] std::span<const u32> there() const { return there_; }
-  [[nodiscard]] std::span<const u32> back() const { return back_; }
+  [[nodiscard]] std::span<const u32> there() const { return way_.there(); }
+  [[nodiscard]] std::span<const u32> back() const { return way_.back(); }
   [[nodiscard]] Link& at(u32 index) const { return links_[index & (ipc::max_links - 1)]; }
 
  private:
-  static constexpr u64 longest = ipc::max_ports + 128;
   Link* links_;
-  std::span<const u32> there_;
-  std::span<const u32> back_;
+  WayView way_;
 };
 
 // Takes the link for as long as the words need it, from `start` at the earliest. Gives when they have left it.
 u64 occupy(Link& link, u64 words, u64 start) {
   const u64 mbps = link.mbps.load(std::memory_order_relaxed);
   if (mbps == 0) return start;
-  const u64 duration = words * bits_of_word * 1000 / mbps;
+  const u64 duration = words * wire::bits_of_word * 1000 / mbps;
   u64 busy = link.busy_until.load(std::memory_order_relaxed);
   u64 begin;
   do begin = std::max(busy, start);
@@ -74,10 +62,8 @@ u64 delay_of(const Links& links, std::span<const u32> way) {
 }
 
 double loss_of(const Link& link, u64 words) {
-  const double drop = link.drop.load(std::memory_order_relaxed);
-  const double errors = link.bit_errors.load(std::memory_order_relaxed);
-  if (!(drop > 0) && !(errors > 0)) return 0;
-  return 1 - (1 - std::clamp(drop, 0.0, 1.0)) * std::pow(1 - std::clamp(errors, 0.0, 1.0), words * bits_of_word);
+  return wire::chance_of_loss(link.drop.load(std::memory_order_relaxed),
+                              link.bit_errors.load(std::memory_order_relaxed), words);
 }
 
 double dice() {

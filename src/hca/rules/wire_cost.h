@@ -25,6 +25,9 @@ inline constexpr u64 atomic_ack = 2;
 inline constexpr u64 immediate = 1;  // also the key of SEND with invalidate
 }  // namespace wire_words
 
+// An acknowledgement, positive or negative.
+constexpr u64 ack_words(bool global) { return wire_words::each + wire_words::aeth + (global ? wire_words::grh : 0); }
+
 constexpr u32 packets_of(u64 length, u32 mtu) {
   if (length <= mtu || mtu == 0) return 1;
   return static_cast<u32>((length + mtu - 1) / mtu);
@@ -61,7 +64,7 @@ constexpr WireCost wire_cost(ipc::QpType type, WrOpcode opcode, u64 length, u32 
   if (type == ipc::QpType::ud) cost.out_words += packets * wire_words::deth;
   if (type == ipc::QpType::rc) {
     cost.back_packets = 1;
-    cost.back_words = each + wire_words::aeth;
+    cost.back_words = ack_words(global);
   }
   return cost;
 }
