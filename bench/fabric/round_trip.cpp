@@ -48,12 +48,13 @@ Mad make_request(const std::vector<uint8_t>& path, uint32_t transaction) {
 
 class Port {
  public:
-  Port() : buffer_(umad_size() + mad_size) {
+  Port() {
     if (umad_init() < 0) give_up("umad_init");
     file_ = umad_open_port(nullptr, 0);
     if (file_ < 0) give_up("umad_open_port");
     agent_ = umad_register(file_, directed_class, 1, 0, nullptr);
     if (agent_ < 0) give_up("umad_register");
+    buffer_.resize(umad_size() + mad_size);  // only now does the library know the length of its header
   }
   ~Port() { umad_close_port(file_); }
   Port(const Port&) = delete;
@@ -123,6 +124,4 @@ int main(int argc, char** argv) {
   }
   std::sort(times.begin(), times.end());
   std::printf("median %.2f p99 %.2f\n", times[times.size() / 2], times[times.size() * 99 / 100]);
-  std::fflush(stdout);
-  ::_exit(0);  // ibsim's preload library (0.10) frees what it has overrun when the program ends in the ordinary way
 }

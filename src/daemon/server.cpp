@@ -1,6 +1,7 @@
 #include "daemon/server.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
@@ -163,6 +164,7 @@ void Server::run() {
   epoll_event events[batch];
   while (!stopping_) {
     int count = ::epoll_wait(epoll_.get(), events, batch, wait_limit());
+    if (count == 0) ::sched_yield();  // looking once more: nobody should have to wait for that
     for (int i = 0; i < count && !stopping_; ++i)
       handle_event(static_cast<Source>(events[i].data.u64 >> 32), static_cast<u32>(events[i].data.u64));
     if (count > 0) tick_interval_ = first_interval;
@@ -184,7 +186,9 @@ void Server::handle_event(Source source, u32 id) {
     case Source::channel:
       return control_->channel_unread(id);
     case Source::umad:
-      return control_->umad_readable(id, hca::now_ns());
+      control_->umad_readable(id, hca::now_ns());
+      next_mad_due_.begin(hca::now_ns());
+      return;
     case Source::manager:
       return managers_->ended(id);
     case Source::signal:
@@ -293,9 +297,9 @@ int Server::wait_limit() const {
   constexpr u64 nanoseconds = 1'000'000;
   constexpr u64 longest = 3'600'000;
   int limit = control_->has_deferred() ? static_cast<int>(tick_interval_.count()) : -1;
-  if (control_->wants_advance()) return 0;
-  if (next_advance_ == hca::never) return limit;
   const u64 now = hca::now_ns();
+  if (control_->wants_advance() || next_mad_due_.is_on(now)) return 0;
+  if (next_advance_ == hca::never) return limit;
   const u64 wait = next_advance_ <= now ? 0 : std::min((next_advance_ - now) / nanoseconds + 1, longest);
   return limit < 0 ? static_cast<int>(wait) : std::min(limit, static_cast<int>(wait));
 }

@@ -12,6 +12,7 @@
 #include "daemon/control.h"
 #include "daemon/runtime_files.h"
 #include "daemon/stock_managers.h"
+#include "ipc/brief_wait.h"
 
 namespace softib::daemon {
 
@@ -73,7 +74,8 @@ class Server : private Watcher {
   std::array<u8, ipc::max_message> message_;
   Clock::time_point last_tick_{};
   std::chrono::milliseconds tick_interval_{1};
-  u64 next_advance_ = 0;  // CLOCK_MONOTONIC ns: when the management plane has something to do
+  u64 next_advance_ = 0;         // CLOCK_MONOTONIC ns: when the management plane has something to do
+  ipc::BriefWait next_mad_due_;  // who sent a MAD often sends the next one when it has the answer
   bool listening_ = false;
   bool stopping_ = false;
 };

@@ -176,6 +176,15 @@ ssize_t readv(int fd, const iovec* pieces, int count) {
   return read_ours(fd, kind, pieces[0].iov_base, pieces[0].iov_len, [=] { return libc::readv(fd, pieces, count); });
 }
 
+int poll(pollfd* fds, nfds_t count, int timeout) {
+  if (count == 1 && fds && timeout != 0 && classify(fds->fd).kind == FdClass::umad) [[unlikely]] {
+    FdTable::Pin pin = fd_table().pin(fds->fd);
+    const int ready = pin.kind() == FdClass::umad ? pin.as<UmadFile>().poll_briefly(*fds) : 0;
+    if (ready != 0) return ready;
+  }
+  return libc::poll(fds, count, timeout);
+}
+
 int close(int fd) {
   FdClass kind = classify(fd).kind;
   if (kind == FdClass::none || !owns_memory()) [[likely]]

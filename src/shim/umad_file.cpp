@@ -1,6 +1,7 @@
 #include "shim/umad_file.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <new>
 
+#include "hca/engine/timers.h"
 #include "ipc/protocol.h"
 #include "ipc/umad.h"
 
@@ -176,7 +178,14 @@ ssize_t UmadFile::write(int fd, const void* buffer, size_t size) {
   if (frame.agent >= 32 || !(agents_.load(std::memory_order_relaxed) & 1U << frame.agent)) return -EINVAL;
   const auto sent = ipc::send_frame(fd, frame, {static_cast<const u8*>(buffer) + head, size - head}, 0);
   if (!sent) return to_int(sent.error()) == EPIPE ? -EIO : -to_int(sent.error());
+  if (frame.timeout_ms) answer_due_.begin(hca::now_ns());
   return static_cast<ssize_t>(size);
+}
+
+int UmadFile::poll_briefly(pollfd& polled) const {
+  int ready = 0;
+  while (answer_due_.is_on(hca::now_ns()) && (ready = ::poll(&polled, 1, 0)) == 0) ::sched_yield();
+  return ready;
 }
 
 ssize_t UmadFile::read(int fd, void* buffer, size_t size) {

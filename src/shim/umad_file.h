@@ -2,10 +2,12 @@
 // whose other end softibd holds; each MAD is one message on it (ipc/umad.h).
 #pragma once
 
+#include <poll.h>
 #include <rdma/ib_user_mad.h>
 
 #include <atomic>
 
+#include "ipc/brief_wait.h"
 #include "shim/files.h"
 
 namespace softib::shim {
@@ -20,6 +22,8 @@ class UmadFile final : public File {
   int ioctl(unsigned long request, void* argument);
   ssize_t read(int fd, void* buffer, size_t size);
   ssize_t write(int fd, const void* buffer, size_t size);
+  // poll() before it sleeps, while an answer is due: 0 when none came.
+  int poll_briefly(pollfd& polled) const;
 
  private:
   int register_agent(ib_user_mad_reg_req* request);
@@ -34,6 +38,7 @@ class UmadFile final : public File {
   std::atomic<u32> agents_{0};         // bit n: agent n is registered
   std::atomic<bool> has_pkey_{false};  // the program reads and writes the longer header
   std::atomic<bool> used_{false};      // an agent was registered: the header stays as it is
+  ipc::BriefWait answer_due_;
 };
 
 // open("/dev/infiniband/umadN"): the new descriptor. Opening an issm node that another has open waits, or gives EAGAIN
