@@ -48,6 +48,10 @@ std::vector<GidEntry> initial_gids(LinkLayer link_layer, const Port& port) {
 
 u32 default_address(u32 host, u32 rail) { return 10U << 24 | rail << 16 | (host + 1); }
 
+u32 ethernet_address(u32 host) { return default_address(host, 255); }
+
+u32 loopback_address(u32 host, u32 rail) { return 127U << 24 | (64 + rail) << 16 | (host + 1); }
+
 std::string ipv4_text(u32 address) {
   return fmt::format("{}.{}.{}.{}", address >> 24, address >> 16 & 0xff, address >> 8 & 0xff, address & 0xff);
 }

@@ -25,8 +25,13 @@ namespace softib::fabric {
 // What a port of this fabric has in its GID table when it comes up.
 [[nodiscard]] std::vector<GidEntry> initial_gids(LinkLayer link_layer, const Port& port);
 
-// 10.rail.x.y, x.y = host number + 1.
+// Of a port: 10.rail.x.y, x.y = host number + 1; the network is 10.rail.0.0/16.
 [[nodiscard]] u32 default_address(u32 host, u32 rail);
+// Of a host's eth0, on the network that joins all hosts beside the fabric: 10.255.x.y.
+[[nodiscard]] u32 ethernet_address(u32 host);
+// Of a port where hosts have no network of their own: 127.(64 + rail).x.y, which every Linux takes for itself.
+[[nodiscard]] u32 loopback_address(u32 host, u32 rail);
+inline constexpr u32 network_prefix = 16;  // bits, of all of these
 [[nodiscard]] std::string ipv4_text(u32 address);
 
 }  // namespace softib::fabric

@@ -413,13 +413,11 @@ constexpr u16 default_pkey = 0xffff;
 Check fill_port(const Fabric& fabric, Where where, Port& port, u32 rail,
                 std::unordered_map<u32, std::string>& addresses) {
   if (port.pkeys.empty()) port.pkeys = {default_pkey};
-  if (fabric.link_layer == LinkLayer::ethernet) {
-    if (!port.address) port.address = default_address(where.a, rail);
-    auto [entry, fresh] = addresses.emplace(port.address, port_label(fabric, where));
-    if (!fresh)
-      return fault(where, fmt::format("address {} of {} is that of {} too", ipv4_text(port.address),
-                                      port_label(fabric, where), entry->second));
-  }
+  if (!port.address) port.address = default_address(where.a, rail);
+  auto [entry, fresh] = addresses.emplace(port.address, port_label(fabric, where));
+  if (!fresh)
+    return fault(where, fmt::format("address {} of {} is that of {} too", ipv4_text(port.address),
+                                    port_label(fabric, where), entry->second));
   port.gids = initial_gids(fabric.link_layer, port);
   return {};
 }

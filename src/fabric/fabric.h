@@ -57,7 +57,7 @@ struct Port {
   Width width = Width::x4;
   Mtu mtu = Mtu::b4096;
   std::vector<u16> pkeys{};  // empty before complete(): the default partition
-  u32 address = 0;           // IPv4, host order; 0 before complete(): assigned on Ethernet
+  u32 address = 0;           // IPv4, host order; 0 before complete(): assigned
 
   bool cabled = false;
   Speed link_speed = Speed::sdr;  // slowest of port, cable and other end; as `speed` when not cabled
