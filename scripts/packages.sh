@@ -18,6 +18,7 @@ packages_run=(
 )
 packages_test=(
   python3-pyverbs git infiniband-diags opensm "ibutils|"
+  "ucx-utils|" "openmpi-bin|" "libopenmpi-dev|" "mpich|" "libmpich-dev|"
 )
 
 _package_installed() {

@@ -18,6 +18,15 @@ constexpr int creating = O_CREAT | O_WRONLY | O_TRUNC;
 #define SOFTIB_CALL(result, name, parameters, arguments) \
   SOFTIB_EXPORT(result, name, parameters) { return on::name arguments; }
 
+// Libraries that cache registrations (UCX, Open MPI, libfabric) write a jump to their own code over the `munmap` that
+// dlsym() finds, and make the system call themselves. That has to be the C library's, behind these wrappers, not one of
+// them. Programs ask for the C library's version of a name and get this one; dlsym() asks for none and passes it by,
+// since it is not the default one.
+#define SOFTIB_HOOK(result, name, parameters, arguments)                                   \
+  extern "C" __attribute__((visibility("default"), symver(#name "@" SOFTIB_LIBC_VERSION))) \
+  result softib_hook_##name parameters;                                                    \
+  extern "C" result softib_hook_##name parameters { return on::name arguments; }
+
 #define SOFTIB_PATH(result, name, dirfd, parameters, arguments) \
   SOFTIB_EXPORT(result, name, parameters) {                     \
     Redirect redirect(path, dirfd);                             \

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Message libraries over the virtual HCA: UCX, and MPI over it.
+
+    middleware.py [--softib PATH] [--filter REGEX]
+
+Prints PASS, FAIL or SKIP for each case, and a total line.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+from softib_fabric import ROOT, free_port, wait_listening
+from suite import Skip, Suite, check, new_parser, run
+
+SERVER = "localhost"  # where a server on host0 listens with TCP
+TRANSPORTS = ("rc_v", "ud_v")
+
+
+def perftest(fabric, transport, *options):
+    """The numbers of ucx_perftest's last line, run from host1 to host0."""
+    if not shutil.which("ucx_perftest"):
+        raise Skip("ucx_perftest is not installed")
+    port = free_port()
+    tls = f"{transport},self"
+    server = fabric.start("host0", ["ucx_perftest", "-p", str(port)], UCX_TLS=tls)
+    try:
+        check(wait_listening(server, port), f"the server does not listen: {server.output()}")
+        status, output = fabric.run("host1", ["ucx_perftest", SERVER, "-p", str(port), *options], UCX_TLS=tls)
+        check(status == 0 and "ERROR" not in output, f"{' '.join(options)} over {transport}: status {status}\n{output}")
+        check(server.wait(10) == 0, f"the server: {server.output()}")
+        return [float(word) for word in output.split("Final:")[1].split("\n")[0].split()]
+    finally:
+        server.stop()
+
+
+def on_both(fabric, test, size, count):
+    for transport in TRANSPORTS:
+        numbers = perftest(fabric, transport, "-t", test, "-s", str(size), "-n", str(count), "-w", "10")
+        check(numbers[0] == count and all(number > 0 for number in numbers[-2:]), f"{test} over {transport}: {numbers}")
+
+
+def ucx_lists_the_device(fabric):
+    listed = run(fabric, "host0", "ucx_info", "-d")
+    for transport in ("rc_verbs", "ud_verbs"):
+        check(re.search(rf"Transport: {transport}\n#\s+Device: mlx5_0:1", listed), f"no {transport}:\n{listed}")
+    check("ERROR" not in listed, listed)
+
+
+def ucx_sends_tagged_messages(fabric):
+    on_both(fabric, "tag_lat", 8, 500)
+    on_both(fabric, "tag_bw", 1 << 20, 40)
+
+
+def ucx_sends_a_stream(fabric):
+    on_both(fabric, "stream_lat", 64, 500)
+
+
+def ucx_sends_active_messages(fabric):
+    on_both(fabric, "ucp_am_lat", 64, 500)
+
+
+def ucx_writes_and_reads_remote_memory(fabric):
+    on_both(fabric, "ucp_put_lat", 8, 500)
+    on_both(fabric, "ucp_put_bw", 1 << 20, 40)
+    on_both(fabric, "ucp_get", 4096, 50)
+
+
+def ucx_has_atomics(fabric):
+    for test in ("ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap"):
+        on_both(fabric, test, 8, 50)
+
+
+def registration_caches_see_what_a_program_unmaps(fabric):
+    """UCX's hooks lie behind the preload library's wrappers, so both see each call."""
+    listed = run(fabric, "host0", "env", "UCX_MEM_LOG_LEVEL=debug", "ucx_info", "-u", "t", "-e")
+    check("mmap hooks are ready" in listed, f"UCX does not see what happens to memory:\n{listed}")
+
+
+# -- MPI ---------------------------------------------------------------------------------------------------------------
+
+
+def built(fabric, make):
+    """bench/mpi/ping.cpp, built with this MPI."""
+    compiler = f"mpicxx.{make}"
+    if not shutil.which(compiler) or not shutil.which(f"mpirun.{make}"):
+        raise Skip(f"{make} is not installed")
+    program = pathlib.Path(fabric.folder) / f"ping.{make}"
+    if not program.exists():
+        subprocess.run([compiler, "-std=c++20", "-O1", "-o", program, ROOT / "bench" / "mpi" / "ping.cpp"], check=True)
+    return str(program)
+
+
+def on_hosts(fabric, launcher, program, ranks, **environment):
+    """`ranks` ranks on each of two hosts, started by a launcher outside of the fabric."""
+    words = []
+    for host in ("host0", "host1"):
+        words += [":"] if words else []
+        words += ["-np", str(ranks), *fabric.command("run", host, "--", program, "check", "8", "5000", "300000")]
+    done = subprocess.run([*launcher, *words], env={**fabric.environment, **environment}, cwd=fabric.folder,
+                          capture_output=True, text=True, timeout=120, check=False)
+    check(done.returncode == 0 and done.stdout.split() == ["8", "1.000", "5000", "1.000", "300000", "1.000"],
+          f"{ranks} ranks a host: status {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def open_mpi_over_ucx(fabric):
+    program = built(fabric, "openmpi")
+    launcher = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ucx"]
+    for transport, ranks in (("rc_v,ud_v", 1), ("rc_v,ud_v", 2), ("ud_v", 1), ("rc_v,ud_v", 4)):
+        on_hosts(fabric, launcher, program, ranks, UCX_TLS=f"{transport},self")
+
+
+def mpich_over_ucx(fabric):
+    program = built(fabric, "mpich")
+    on_hosts(fabric, ["mpirun.mpich"], program, 1, UCX_TLS="rc_v,ud_v,self")
+    on_hosts(fabric, ["mpirun.mpich"], program, 2, UCX_TLS="rc_v,ud_v,self")
+
+
+UCX = (ucx_lists_the_device, ucx_sends_tagged_messages, ucx_sends_a_stream, ucx_sends_active_messages,
+       ucx_writes_and_reads_remote_memory, ucx_has_atomics, registration_caches_see_what_a_program_unmaps)
+MPI = (open_mpi_over_ucx, mpich_over_ucx)
+
+
+def main():
+    suite = Suite(new_parser(__doc__))
+    suite.on("hosts: 2\n", (*UCX, *MPI))
+    return suite.conclude()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
