@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from softib_fabric import ROOT, free_port, wait_listening
+from softib_fabric import free_port, wait_listening
 from suite import Skip, Suite, check, new_parser, run
 
 SERVER = "localhost"  # where a server on host0 listens with TCP
@@ -82,14 +82,11 @@ def registration_caches_see_what_a_program_unmaps(fabric):
 # -- MPI ---------------------------------------------------------------------------------------------------------------
 
 
-def built(fabric, make):
-    """bench/mpi/ping.cpp, built with this MPI."""
-    compiler = f"mpicxx.{make}"
-    if not shutil.which(compiler) or not shutil.which(f"mpirun.{make}"):
-        raise Skip(f"{make} is not installed")
-    program = pathlib.Path(fabric.folder) / f"ping.{make}"
-    if not program.exists():
-        subprocess.run([compiler, "-std=c++20", "-O1", "-o", program, ROOT / "bench" / "mpi" / "ping.cpp"], check=True)
+def built(fabric, mpi):
+    """bench/mpi/ping.cpp for this MPI."""
+    program = pathlib.Path(fabric.softib).with_name(f"bench_ping_{mpi}")
+    if not program.exists() or not shutil.which(f"mpirun.{mpi}"):
+        raise Skip(f"{mpi} is not installed, or was not when this was built")
     return str(program)
 
 
