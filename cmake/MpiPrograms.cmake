@@ -1,0 +1,20 @@
+# softib_mpi_program(NAME SOURCE): NAME_openmpi and NAME_mpich, of those that are installed.
+find_package(PkgConfig QUIET)
+
+function(softib_one_mpi_program name source mpi module)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(${mpi} QUIET IMPORTED_TARGET ${module})
+  endif()
+  if(NOT TARGET PkgConfig::${mpi})
+    message(STATUS "${mpi} not found: ${name}_${mpi} is left out")
+    return()
+  endif()
+  add_executable(${name}_${mpi} ${source})
+  target_link_libraries(${name}_${mpi} PRIVATE PkgConfig::${mpi})
+  target_compile_definitions(${name}_${mpi} PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+endfunction()
+
+function(softib_mpi_program name source)
+  softib_one_mpi_program(${name} ${source} openmpi ompi-c)
+  softib_one_mpi_program(${name} ${source} mpich mpich)
+endfunction()
