@@ -221,6 +221,14 @@ struct Make {
 };
 [[nodiscard]] Make make_of(const Hca& hca);
 [[nodiscard]] Make make_of(const Switch& sw);
+[[nodiscard]] bool is_mellanox(const Make& make);
+
+// What a node of that make runs; empty: not known here.
+struct Firmware {
+  std::string_view version;  // "20.38.1002"
+  std::string_view psid;     // names the board and its configuration
+};
+[[nodiscard]] Firmware firmware_of(const Make& make);
 
 // Index, or nothing.
 [[nodiscard]] std::optional<u32> find_host(const Fabric& fabric, std::string_view name);

@@ -20,6 +20,20 @@ constexpr std::array<Model, 6> models{{
     {"bluefield-3", "MT41692", "MT_0000000884", "32.38.1002", mellanox_oui, 41692, 1, mellanox_pci, 0xa2dc},
 }};
 
+struct SwitchModel {
+  u32 device_id;
+  Firmware firmware;
+};
+
+// SwitchX, Switch-IB 2, Quantum, Quantum-2, Quantum-3.
+constexpr std::array<SwitchModel, 5> switch_models{{
+    {0xc738, {"9.4.5110", "MT_1240212020"}},
+    {0xcf08, {"15.2008.2402", "MT_2630110032"}},
+    {0xd2f0, {"27.2010.4102", "MT_0000000063"}},
+    {0xd2f2, {"31.2012.1024", "MT_0000000579"}},
+    {0xd2f4, {"35.2014.1748", {}}},
+}};
+
 // The switch generation that is at home at a speed.
 u32 switch_device(Speed speed) {
   switch (speed) {
@@ -46,6 +60,15 @@ Make make_of(const Hca& hca) {
 
 Make make_of(const Switch& sw) {
   return {sw.vendor_id ? sw.vendor_id : mellanox_oui, sw.device_id ? sw.device_id : switch_device(sw.speed)};
+}
+
+bool is_mellanox(const Make& make) { return make.vendor_id == mellanox_oui; }
+
+Firmware firmware_of(const Make& make) {
+  if (const Model* model = find_model(make.vendor_id, make.device_id)) return {model->firmware, model->board_id};
+  for (const SwitchModel& model : switch_models)
+    if (is_mellanox(make) && model.device_id == make.device_id) return model.firmware;
+  return {};
 }
 
 const Model* find_model(std::string_view name) {

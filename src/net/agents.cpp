@@ -1,5 +1,6 @@
 // What comes to a node: its agents answer, or an observer gets it.
 #include "net/losses.h"
+#include "net/mellanox.h"
 #include "net/pma/pma.h"
 #include "net/sma/sma.h"
 #include "net/transit.h"
@@ -35,7 +36,7 @@ void observe(World& world, u32 at, const Packet& packet) {
   world.observer.received(world.managed(world.ports[at]).ref, packet);
 }
 
-// Class versions of SM and PerfMgt are both 1.
+// Class versions of SM, PerfMgt and Mellanox' class are all 1.
 bool version_fits(const Packet& packet) {
   return wire::get(packet.mad, wire::header::base_version) == supported_version &&
          wire::get(packet.mad, wire::header::class_version) == supported_version;
@@ -60,6 +61,17 @@ void to_pma(World& world, u32 at, Packet& packet) {
   answer(world, at, packet, pma(world, world.ports[at], packet));
 }
 
+bool is_for_mellanox(const World& world, u32 at, const Packet& packet) {
+  const Method method = wire::method_of(packet.mad);
+  return wire::class_of(packet.mad) == MgmtClass::mellanox && (method == Method::get || method == Method::set) &&
+         has_mellanox_agent(world.node(world.ports[at]));
+}
+
+void to_mellanox(World& world, u32 at, Packet& packet) {
+  if (!version_fits(packet)) return answer(world, at, packet, MadStatus::bad_version);
+  answer(world, at, packet, mellanox(world, world.node(world.ports[at]), packet));
+}
+
 // A switch has no programs, so no agents of other classes; a subnet manager beside it has its own.
 bool is_unknown_class(const World& world, u32 at, const Packet& packet) {
   const Method method = wire::method_of(packet.mad);
@@ -78,6 +90,7 @@ void deliver(World& world, u32 at, Packet& packet) {
   }
   if (wire::class_of(packet.mad) == MgmtClass::performance && !wire::is_response(packet.mad))
     return to_pma(world, at, packet);
+  if (is_for_mellanox(world, at, packet)) return to_mellanox(world, at, packet);
   if (is_unknown_class(world, at, packet)) return answer(world, at, packet, MadStatus::bad_version);
   observe(world, at, packet);
 }

@@ -167,6 +167,7 @@ void boot_port(Port& port, bool is_port_0) {
 }  // namespace
 
 void boot(World& world, Node& node) {
+  node.on_since = world.now;
   if (node.sw) {
     Switching fresh;
     fresh.mask_words = node.sw->mask_words;

@@ -145,6 +145,7 @@ void Emulation::set_enhanced_port_0(u32 node, bool enhanced) {
 }
 
 u64 Emulation::on_time(u64 now) {
+  if (world_.now == 0) world_.began = now;
   world_.now = now;
   const u64 errors = count_errors(world_);
   const u64 leases = end_leases(world_);

@@ -110,6 +110,7 @@ struct Node {
   NodeKind kind = NodeKind::ca;
   u8 ports = 0;
   bool on = true;
+  u64 on_since = 0;
   u32 first = 0;  // index of port 0 (a CA's is not used)
   u64 guid = 0;
   u64 system_guid = 0;

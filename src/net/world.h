@@ -45,6 +45,7 @@ struct World {
   Post post;
   Traps traps;
   u64 now = 0;
+  u64 began = 0;               // the first `now` that came in
   std::minstd_rand random{1};  // faults only; the same each time
   u32 bad_cables = 0;          // with a bit error rate
   u32 samplings = 0;           // ports at which PMA has been asked to sample

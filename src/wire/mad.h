@@ -20,6 +20,7 @@ enum class MgmtClass : u8 {
   device = 0x06,
   communication = 0x07,
   vendor_first = 0x09,       // to 0x0f: the whole MAD is the vendor's
+  mellanox = 0x0a,
   vendor_rmpp_first = 0x30,  // to 0x4f: with OUI and RMPP
   subn_directed = 0x81,
 };

@@ -173,7 +173,7 @@ TEST_F(CountersTest, ClassPortInfoTellsWhatThereIs) {
 
 TEST_F(CountersTest, ASwitchSaysWhichClassesItHasNot) {
   constexpr u16 bad_version = static_cast<u16>(MadStatus::bad_version);
-  for (const u8 unknown : {0x05, 0x06, 0x07, 0x0a, 0x21, 0x32}) {
+  for (const u8 unknown : {0x05, 0x06, 0x07, 0x09, 0x21, 0x32}) {
     wire::Packet packet = smp(static_cast<wire::MgmtClass>(unknown), {Method::get, static_cast<SmpAttribute>(0x17)});
     packet.dlid = lid_of_switch(1);
     packet.source_qp = packet.destination_qp = 1;
