@@ -58,6 +58,7 @@ void to_pma(World& world, u32 at, Packet& packet) {
   const Method method = wire::method_of(packet.mad);
   if (!version_fits(packet)) return answer(world, at, packet, MadStatus::bad_version);
   if (method != Method::get && method != Method::set) return answer(world, at, packet, MadStatus::bad_method);
+  world.observer.about_to_count();
   answer(world, at, packet, pma(world, world.ports[at], packet));
 }
 

@@ -30,7 +30,7 @@ class Directed {
     Arrived arrived = Arrived::from_within;
     if (begins_by_lid() && packet_.dlid != wire::permissive_lid) {
       if (packet_.slid == 0) packet_.slid = world_.ports[start].lid;
-      at = route_by_lid(world_, start, packet_);
+      at = route_by_lid(world_, start, packet_, delay_);
       arrived = Arrived::by_lid;
     }
     // Each hop moves the pointer, so this ends; one way more by LID may follow.
@@ -38,7 +38,7 @@ class Directed {
       at = next(at, arrived);
       wire::set(packet_.mad, wire::header::hop_pointer, pointer_);
     }
-    if (at != none) deliver(world_, at, packet_);
+    if (at != none) arrive(world_, at, packet_, delay_);
   }
 
  private:
@@ -94,7 +94,7 @@ class Directed {
       return none;
     }
     arrived = Arrived::by_link;
-    return cross(world_, out, packet_) == Loss::none ? world_.ports[out].peer : none;
+    return cross(world_, out, packet_, delay_) == Loss::none ? world_.ports[out].peer : none;
   }
 
   // The last part of the way, from a switch on. What comes by it has arrived.
@@ -105,7 +105,7 @@ class Directed {
     packet_.dlid = static_cast<u16>(wire::get(packet_.mad, lid));
     arrived = Arrived::by_lid;
     if (packet_.dlid >= wire::first_multicast_lid) return none;
-    return route_by_lid(world_, node.first, packet_);
+    return route_by_lid(world_, node.first, packet_, delay_);
   }
 
   World& world_;
@@ -114,6 +114,7 @@ class Directed {
   u8 pointer_;
   bool back_;
   bool there_ = false;
+  u64 delay_ = 0;
 };
 
 }  // namespace

@@ -147,10 +147,12 @@ void Emulation::set_enhanced_port_0(u32 node, bool enhanced) {
 u64 Emulation::on_time(u64 now) {
   if (world_.now == 0) world_.began = now;
   world_.now = now;
+  world_.flights.deliver_due(world_);
   const u64 errors = count_errors(world_);
   const u64 leases = end_leases(world_);
   const u64 samples = sample(world_);
-  return std::min({errors, leases, samples, world_.traps.on_time(now)});
+  const u64 traps = world_.traps.on_time(now);
+  return std::min({errors, leases, samples, traps, world_.flights.stamp(now)});  // what those sent flies too
 }
 
 Network::Counters Emulation::counters(PortRef ref) const {

@@ -64,6 +64,8 @@ class Observer {
   virtual void reregister(PortRef) {}
   // Somebody reads the port's PortInfo: what it counts is to be up to date.
   virtual void about_to_show(PortRef) {}
+  // Performance management is asked for counters: what the data path has counted is to be there.
+  virtual void about_to_count() {}
 };
 
 // Why a packet did not arrive.

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "net/flights.h"
 #include "net/post.h"
 #include "net/state.h"
 #include "net/traps.h"
@@ -25,6 +26,9 @@ class Relay {
   void about_to_show(PortRef port) const {
     if (to_) to_->about_to_show(port);
   }
+  void about_to_count() const {
+    if (to_) to_->about_to_count();
+  }
   void reregister(PortRef port) const {
     if (to_) to_->reregister(port);
   }
@@ -43,6 +47,7 @@ struct World {
   u32 switch_count = 0;
   std::vector<u32> first_hca;  // by host
   Post post;
+  Flights flights;
   Traps traps;
   u64 now = 0;
   u64 began = 0;               // the first `now` that came in

@@ -206,6 +206,16 @@ def packets_take_longer(lab):
     check(float(took.group(2)) >= 2000, f"{took.group(2)} us there and back")
 
 
+def management_takes_longer_too(lab):
+    """... those of management too"""
+    lab.do("link leaf0:2 delay 5ms")
+    lab.start("host1", "ibping -S")
+    wait_for_slot(lab, 1)
+    took = lab.see("host0", f"ibping -c 3 {LID['host1']}", r"^rtt min/avg/max = ([\d.]+)/([\d.]+)/([\d.]+) ms$")
+    # 5 ms each way; infiniband-diags 44 divides nanoseconds by 10,000, and so shows a tenth.
+    check(float(took.group(1)) >= 1, took.group(0))
+
+
 def a_slow_link_limits_traffic(lab):
     """a link trains to a lower speed, on a fabric with `pace: true`"""
     lab.do("link leaf0:2 speed SDR")
@@ -311,8 +321,9 @@ def wait_for_slot(lab, programs):
 
 DRILLS = (a_cable_is_pulled, a_cable_is_plugged_in_again, a_link_flaps, an_uplink_is_pulled, a_link_is_narrow,
           a_link_is_slow, a_host_link_is_slow, bits_flip, a_cable_is_bad, packets_get_lost, packets_take_longer,
-          a_slow_link_limits_traffic, cables_change_places, a_switch_loses_its_power, a_switch_comes_back, a_host_dies,
-          a_host_boots, counters_stand_still, errors_are_counted, the_manager_dies, the_manager_comes_back)
+          management_takes_longer_too, a_slow_link_limits_traffic, cables_change_places, a_switch_loses_its_power,
+          a_switch_comes_back, a_host_dies, a_host_boots, counters_stand_still, errors_are_counted, the_manager_dies,
+          the_manager_comes_back)
 
 ALSO_IN_THE_FILE = {a_slow_link_limits_traffic: "pace: true\n"}
 

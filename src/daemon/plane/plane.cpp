@@ -155,9 +155,9 @@ bool Plane::subnet_up() const {
 u64 Plane::on_time(u64 now) {
   now_ = now;
   touched_ = false;
-  u64 next = std::min(layer_.on_time(now), network_->on_time(now));
+  u64 next = layer_.on_time(now);
   for (const auto& manager : managers_) next = std::min(next, manager->on_time(now));
-  return next;
+  return std::min(next, network_->on_time(now));  // the last: what the others sent has its time there
 }
 
 // -- what the network tells
@@ -321,7 +321,6 @@ void Plane::umad_readable(u32 file, u64 now) {
 }
 
 void Plane::send(u32 port, const wire::Packet& packet) {
-  if (wire::class_of(packet.mad) == wire::MgmtClass::performance) settle_traffic();
   network_->send(refs_[port], packet);
 }
 

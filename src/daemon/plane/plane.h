@@ -97,6 +97,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   void port_changed(net::PortRef port) override;
   void routes_changed(u32 node) override;
   void about_to_show(net::PortRef port) override;
+  void about_to_count() override { settle_traffic(); }
   // MadLayer::Outside
   void send(u32 port, const wire::Packet& packet) override;
   void deliver(u32 file, const ipc::UmadFrame& frame, std::span<const u8> mad) override;
