@@ -85,7 +85,7 @@ build_preset release build/demo-build.log --target src/all || {
 echo "   done"
 
 runtime=$(mktemp -d -t softib-demo-XXXXXX)
-export SOFTIB_RUNTIME_DIR=$runtime/run
+export SOFTIB_RUNTIME_DIR=$runtime/run SOFTIB_NAMESPACES=off
 unset LD_PRELOAD SOFTIB_FABRIC_DIR SOFTIB_HOST
 
 say "softib up"

@@ -65,6 +65,7 @@ class SoftFabric:
         self.host = host
         self.folder = Path(tempfile.mkdtemp(prefix="softib-bench-"))
         self.environment = clean_environment(SOFTIB_RUNTIME_DIR=str(self.folder / "run"), LC_ALL="C",
+                                             SOFTIB_NAMESPACES="off",
                                              OSM_CACHE_DIR=str(self.folder), OSM_TMP_DIR=str(self.folder))
         self.up_seconds = 0.0
 

@@ -130,7 +130,7 @@ class Fabric:
         self.softib = str(softib)
         self.processes = processes
         self.directory = Path(tempfile.mkdtemp(prefix="softib-bench-"))
-        self.environment = {**os.environ, "SOFTIB_RUNTIME_DIR": str(self.directory)}
+        self.environment = {**os.environ, "SOFTIB_RUNTIME_DIR": str(self.directory), "SOFTIB_NAMESPACES": "off"}
 
     def command(self, *arguments: str) -> str:
         done = subprocess.run([self.softib, *arguments], env=self.environment, text=True, stdin=subprocess.DEVNULL,

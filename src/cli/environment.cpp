@@ -68,11 +68,15 @@ tl::unexpected<fabric::Error> unknown_host(const std::string& dir, std::string_v
 }
 
 // The host's files are made when it is first used; softibd does it, and knows which hosts there are.
-fabric::Parsed<void> prepare_host(const std::string& dir, std::string_view fabric, std::string_view host) {
+fabric::Parsed<ipc::PlaceKind> prepare_host(const std::string& dir, std::string_view fabric, std::string_view host) {
   if (!fabric::valid_host_name(host)) return unknown_host(dir, fabric, host);
-  if (::access(fmt::format("{}/hosts/{}", dir, host).c_str(), F_OK) == 0) return {};
   auto prepared = ask_to_prepare(dir, host);
-  if (prepared) return {};
+  if (prepared && *prepared == ipc::PlaceKind::lost)
+    return refuse(
+        fmt::format("nobody can go to the hosts of fabric '{}': the keeper of their namespaces died (see "
+                    "{}/daemon.log); end the fabric with '{}' and start it again",
+                    fabric, dir, command_for("down", fabric)));
+  if (prepared) return *prepared;
   switch (to_int(prepared.error())) {
     case ENODEV:
       return unknown_host(dir, fabric, host);
@@ -123,10 +127,11 @@ fabric::Parsed<std::string> loadable_library() {
   return library;
 }
 
-fabric::Parsed<std::vector<Variable>> host_environment(std::string_view fabric, std::string_view host) {
+fabric::Parsed<HostEnvironment> host_environment(std::string_view fabric, std::string_view host) {
   auto dir = running_folder(fabric);
   if (!dir) return refuse(dir.error().text);
-  if (auto prepared = prepare_host(*dir, fabric, host); !prepared) return refuse(prepared.error().text);
+  auto place = prepare_host(*dir, fabric, host);
+  if (!place) return refuse(place.error().text);
   auto library = loadable_library();
   if (!library) return refuse(library.error().text);
   std::vector<Variable> variables{{"SOFTIB_FABRIC_DIR", *dir},
@@ -134,7 +139,7 @@ fabric::Parsed<std::vector<Variable>> host_environment(std::string_view fabric, 
                                   {"LD_PRELOAD", with_preload(variable("LD_PRELOAD"), *library)}};
   const std::string_view path = variable("PATH");
   if (auto tools = find_tools(); tools && !path.empty()) variables.push_back({"PATH", with_tools(path, *tools)});
-  return variables;
+  return HostEnvironment{*dir, std::string(host), *place, std::move(variables)};
 }
 
 std::vector<Variable> outside_environment() {

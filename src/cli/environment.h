@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "ipc/places.h"
 
 namespace softib::cli {
 
@@ -27,8 +28,16 @@ struct Variable {
 [[nodiscard]] std::string with_tools(std::string_view path, std::string_view tools);
 [[nodiscard]] std::string without_tools(std::string_view path);
 
+// What makes a process a program on a host.
+struct HostEnvironment {
+  std::string dir;  // the fabric's
+  std::string host;
+  ipc::PlaceKind place = ipc::PlaceKind::plain;
+  std::vector<Variable> variables;
+};
+
 // For a program on `host`. The error says that the fabric does not run, has no such host, or that a part is missing.
-[[nodiscard]] fabric::Parsed<std::vector<Variable>> host_environment(std::string_view fabric, std::string_view host);
+[[nodiscard]] fabric::Parsed<HostEnvironment> host_environment(std::string_view fabric, std::string_view host);
 // Back to a process outside of any fabric.
 [[nodiscard]] std::vector<Variable> outside_environment();
 

@@ -38,6 +38,12 @@ fabric::Parsed<std::string> find_daemon() {
                                        here / ".." / SOFTIB_LIBEXECDIR / "softib/softibd"});
 }
 
+fabric::Parsed<std::string> find_hosts_keeper() {
+  fs::path here = own_folder();
+  return first_existing("the keeper of hosts", {here / "softib-hosts", here / "../libexec/softib/softib-hosts",
+                                                here / ".." / SOFTIB_LIBEXECDIR / "softib/softib-hosts"});
+}
+
 fabric::Parsed<std::string> find_opensm() {
   const char* path = std::getenv("PATH");
   std::string_view folders = path ? path : "";

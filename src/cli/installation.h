@@ -11,6 +11,8 @@ namespace softib::cli {
 
 [[nodiscard]] fabric::Parsed<std::string> find_daemon();
 [[nodiscard]] fabric::Parsed<std::string> find_preload_library();
+// What gives hosts namespaces of their own.
+[[nodiscard]] fabric::Parsed<std::string> find_hosts_keeper();
 // The folder of the tools that Debian lacks (ibdev2netdev, show_gids).
 [[nodiscard]] fabric::Parsed<std::string> find_tools();
 // The stock subnet manager, in PATH or where systems keep programs for administrators. The error names the remedy.

@@ -41,14 +41,14 @@ fabric::Parsed<nlohmann::json> query_links(const std::string& dir) {
   return query(dir, ipc::Topic::links, std::chrono::seconds(10));
 }
 
-Result<void> ask_to_prepare(const std::string& dir, std::string_view host, std::chrono::seconds limit) {
+Result<ipc::PlaceKind> ask_to_prepare(const std::string& dir, std::string_view host, std::chrono::seconds limit) {
   auto client = connect(dir, limit);
   if (!client) return fail(client.error());
   ipc::PrepareHost::Request request{};
   host.copy(request.host, sizeof request.host - 1);
   auto done = (*client)->call<ipc::PrepareHost>(0, request);
   if (!done) return fail(done.error());
-  return {};
+  return done->place;
 }
 
 }  // namespace softib::cli

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "fabric/fabric.h"
+#include "ipc/places.h"
 
 namespace softib::cli {
 
@@ -14,8 +15,9 @@ namespace softib::cli {
 // The list of links (daemon/fault_report.h).
 [[nodiscard]] fabric::Parsed<nlohmann::json> query_links(const std::string& dir);
 
-// Has the host's sysfs tree made. Errors as of ipc::PrepareHost, and EIO: no answer within the limit.
-[[nodiscard]] Result<void> ask_to_prepare(const std::string& dir, std::string_view host,
-                                          std::chrono::seconds limit = std::chrono::seconds(30));
+// Has the host's sysfs tree made, and says what the host is. Errors as of ipc::PrepareHost, and EIO: no answer within
+// the limit.
+[[nodiscard]] Result<ipc::PlaceKind> ask_to_prepare(const std::string& dir, std::string_view host,
+                                                    std::chrono::seconds limit = std::chrono::seconds(30));
 
 }  // namespace softib::cli

@@ -60,13 +60,21 @@ Progress progress_of(const json& manager) {
 
 }  // namespace
 
-fabric::Parsed<std::vector<std::string>> options_for_managers(const fabric::Fabric& fabric) {
-  if (!are_stock(fabric)) return std::vector<std::string>{};
-  auto opensm = find_opensm();
-  if (!opensm) return refuse(opensm.error().text);
+fabric::Parsed<std::vector<std::string>> options_for_daemon(const fabric::Fabric& fabric) {
+  std::vector<std::string> options;
   auto library = loadable_library();
-  if (!library) return refuse(library.error().text);
-  return std::vector<std::string>{"--opensm", *opensm, "--preload-library", *library};
+  if (library) options.insert(options.end(), {"--preload-library", *library});
+  if (are_stock(fabric)) {
+    auto opensm = find_opensm();
+    if (!opensm) return refuse(opensm.error().text);
+    if (!library) return refuse(library.error().text);
+    options.insert(options.end(), {"--opensm", *opensm});
+  }
+  if (fabric.namespaces == fabric::Namespaces::off) return options;
+  auto keeper = find_hosts_keeper();
+  if (!keeper) return refuse(keeper.error().text);
+  options.insert(options.end(), {"--hosts-keeper", *keeper});
+  return options;
 }
 
 fabric::Parsed<void> wait_for_managers(const fabric::Fabric& fabric, const std::string& dir, Interrupts& interrupts) {

@@ -1,4 +1,5 @@
-// `sm: opensm` as `softib up` sees it: the programs that softibd needs for it, and waiting until the subnets are up.
+// Programs beside softibd, as `softib up` sees them: those that softibd is to start, and waiting until a stock subnet
+// manager has brought the subnets up.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace softib::cli {
 
-// Options of softibd; none where it starts no other program.
-[[nodiscard]] fabric::Parsed<std::vector<std::string>> options_for_managers(const fabric::Fabric& fabric);
+// Options of softibd: where the programs are that this fabric needs.
+[[nodiscard]] fabric::Parsed<std::vector<std::string>> options_for_daemon(const fabric::Fabric& fabric);
 
 // Returns once the stock managers have brought up their subnets. An error tells which has ended before, or takes too
 // long, and the end of its log.

@@ -11,6 +11,7 @@
 
 #include "daemon/faults.h"
 #include "daemon/host_trees.h"
+#include "daemon/hosts_keeper.h"
 #include "daemon/objects/ahs.h"
 #include "daemon/objects/channels.h"
 #include "daemon/objects/contexts.h"
@@ -83,6 +84,9 @@ class Control : private hca::RepairSink {
   // Other programs that manage the subnets, for status.
   void show_managers(const StockManagers* managers) { managers_ = managers; }
   [[nodiscard]] const StockManagers* stock_managers() const { return managers_; }
+  // Who holds the hosts' namespaces, for status and for programs that want to go there.
+  void show_hosts(const HostsKeeper* keeper) { keeper_ = keeper; }
+  [[nodiscard]] const HostsKeeper* hosts_keeper() const { return keeper_; }
 
   // Deferred work: what waits until data paths have moved on. True while some is left; call again a little later.
   bool tick();
@@ -163,7 +167,7 @@ class Control : private hca::RepairSink {
   Result<ipc::Empty> umad_unregister(Caller& caller, const ipc::UmadUnregister::Request& request);
   Result<ipc::Fault::Reply> fault(Caller& caller, const ipc::Fault::Request& request);
   void kill_programs(u32 host, ipc::Fault::Reply& reply);
-  Result<ipc::Empty> prepare_host(Caller& caller, const ipc::PrepareHost::Request& request);
+  Result<ipc::PrepareHost::Reply> prepare_host(Caller& caller, const ipc::PrepareHost::Request& request);
   Result<ipc::ReadCounter::Reply> read_counter(Caller& caller, const ipc::ReadCounter::Request& request);
   [[nodiscard]] Result<u32> host_for_programs(std::string_view name) const;  // ENODEV, EPERM
   [[nodiscard]] u32 device_named(u32 host, std::string_view name) const;
@@ -205,6 +209,7 @@ class Control : private hca::RepairSink {
   std::unique_ptr<Faults> faults_;
   HostTrees trees_;
   const StockManagers* managers_ = nullptr;
+  const HostsKeeper* keeper_ = nullptr;
   std::map<u32, Peer> peers_;
   u32 last_peer_ = 0;
   std::vector<u32> dying_;  // slots of the dead that still hold locks which a live process must let go first

@@ -21,11 +21,11 @@ Result<u32> Control::host_for_programs(std::string_view name) const {
   return *host;
 }
 
-Result<ipc::Empty> Control::prepare_host(Caller&, const ipc::PrepareHost::Request& request) {
+Result<ipc::PrepareHost::Reply> Control::prepare_host(Caller&, const ipc::PrepareHost::Request& request) {
   auto host = host_for_programs(text_of(request.host));
   if (!host) return fail(host.error());
   if (auto ready = trees_.prepare(*host); !ready) return fail(ready.error());
-  return ipc::Empty{};
+  return ipc::PrepareHost::Reply{keeper_ ? keeper_->kind() : ipc::PlaceKind::plain, *host};
 }
 
 Result<ipc::ReadCounter::Reply> Control::read_counter(Caller&, const ipc::ReadCounter::Request& request) {

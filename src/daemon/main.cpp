@@ -19,7 +19,7 @@ using softib::fabric::Parsed;
 struct Options {
   std::string dir;
   std::string fabric_file;
-  softib::daemon::ManagerPrograms programs;
+  softib::daemon::Programs programs;
 };
 
 bool is_stderr(const std::string& path) {
@@ -85,6 +85,7 @@ int main(int argc, char** argv) {
   app.add_option("--fabric-file", options.fabric_file,
                  "Description of the fabric (default: fabric.yaml in the folder)");
   app.add_option("--opensm", options.programs.opensm, "The stock subnet manager, for 'sm: opensm'");
+  app.add_option("--hosts-keeper", options.programs.hosts_keeper, "What gives hosts namespaces of their own");
   app.add_option("--preload-library", options.programs.preload_library, "What makes a program run on a host");
   CLI11_PARSE(app, argc, argv);
   options.dir = std::filesystem::absolute(options.dir).lexically_normal();

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "fabric/runtime.h"
+#include "ipc/places.h"
 
 namespace softib::daemon {
 
@@ -45,6 +46,8 @@ void RuntimeFiles::sweep() const {
   // The socket first: who finds it gone does not wait for an answer.
   std::filesystem::remove(dir_ + "/daemon.sock", ignored);
   std::filesystem::remove(dir_ + "/daemon.pid", ignored);
+  std::filesystem::remove(dir_ + "/" + std::string(ipc::places_socket), ignored);
+  std::filesystem::remove_all(dir_ + "/etc", ignored);
   std::filesystem::remove_all(dir_ + "/hosts", ignored);
 }
 

@@ -86,8 +86,7 @@ Incoming receive(int socket, std::span<u8> buffer) {
 
 }  // namespace
 
-fabric::Parsed<std::unique_ptr<Server>> Server::create(RuntimeFiles files, fabric::Fabric fabric,
-                                                       ManagerPrograms programs) {
+fabric::Parsed<std::unique_ptr<Server>> Server::create(RuntimeFiles files, fabric::Fabric fabric, Programs programs) {
   std::unique_ptr<Server> server(new Server(std::move(files)));
   if (auto started = server->start(std::move(fabric), std::move(programs)); !started)
     return tl::unexpected<fabric::Error>(started.error());
@@ -98,7 +97,7 @@ Server::Server(RuntimeFiles files) : files_(std::move(files)) {}
 
 Server::~Server() = default;
 
-fabric::Parsed<void> Server::start(fabric::Fabric fabric, ManagerPrograms programs) {
+fabric::Parsed<void> Server::start(fabric::Fabric fabric, Programs programs) {
   raise_descriptor_limit();
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   signals_ = make_signal_fd();
@@ -116,11 +115,23 @@ fabric::Parsed<void> Server::start(fabric::Fabric fabric, ManagerPrograms progra
   listener_ = std::move(*listener);
   watch(signals_.get(), Source::signal, 0, EPOLLIN);
   set_listening(true);
+  if (auto started = start_hosts(programs); !started) return started;
   return start_managers(std::move(programs));
 }
 
+fabric::Parsed<void> Server::start_hosts(const Programs& programs) {
+  hosts_ = std::make_unique<HostsKeeper>(control_->fabric(), files_.dir());
+  if (auto started = hosts_->start(programs); !started) return started;
+  if (hosts_->handle() >= 0) {
+    watch(hosts_->handle(), Source::keeper, 0, EPOLLIN);
+    watch(hosts_->socket(), Source::keeper_word, 0, EPOLLIN);
+  }
+  control_->show_hosts(hosts_.get());
+  return {};
+}
+
 // They find the socket listening, and are answered once run() begins.
-fabric::Parsed<void> Server::start_managers(ManagerPrograms programs) {
+fabric::Parsed<void> Server::start_managers(Programs programs) {
   const fabric::Fabric& fabric = control_->fabric();
   if (!control_->plane() || fabric.sm != fabric::SubnetManager::opensm) return {};
   managers_ = std::make_unique<StockManagers>(fabric, files_.dir(), std::move(programs));
@@ -191,6 +202,10 @@ void Server::handle_event(Source source, u32 id) {
       return;
     case Source::manager:
       return managers_->ended(id);
+    case Source::keeper:
+      return hosts_->ended();
+    case Source::keeper_word:
+      return hosts_->told();
     case Source::signal:
       stopping_ = true;
       return;

@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "daemon/control.h"
+#include "daemon/hosts_keeper.h"
 #include "daemon/runtime_files.h"
 #include "daemon/stock_managers.h"
 #include "ipc/brief_wait.h"
@@ -19,7 +20,7 @@ namespace softib::daemon {
 class Server : private Watcher {
  public:
   [[nodiscard]] static fabric::Parsed<std::unique_ptr<Server>> create(RuntimeFiles files, fabric::Fabric fabric,
-                                                                      ManagerPrograms programs = {});
+                                                                      Programs programs = {});
   ~Server() override;
 
   // Until SIGTERM or SIGINT.
@@ -28,7 +29,7 @@ class Server : private Watcher {
  private:
   using Clock = std::chrono::steady_clock;
 
-  enum class Source : u8 { listener, signal, peer, process, context, channel, umad, manager };
+  enum class Source : u8 { listener, signal, peer, process, context, channel, umad, manager, keeper, keeper_word };
 
   struct Connection {
     Fd socket;
@@ -37,8 +38,9 @@ class Server : private Watcher {
   };
 
   explicit Server(RuntimeFiles files);
-  [[nodiscard]] fabric::Parsed<void> start(fabric::Fabric fabric, ManagerPrograms programs);
-  [[nodiscard]] fabric::Parsed<void> start_managers(ManagerPrograms programs);
+  [[nodiscard]] fabric::Parsed<void> start(fabric::Fabric fabric, Programs programs);
+  [[nodiscard]] fabric::Parsed<void> start_hosts(const Programs& programs);
+  [[nodiscard]] fabric::Parsed<void> start_managers(Programs programs);
 
   void watch(int fd, Source source, u32 id, u32 events);
   void watch_context(u32 context, int fd) override { watch(fd, Source::context, context, 0); }
@@ -70,6 +72,7 @@ class Server : private Watcher {
   Fd reserve_;  // given up for a moment to refuse a connection when descriptors have run out
   std::map<u32, Connection> connections_;
   std::unique_ptr<Control> control_;
+  std::unique_ptr<HostsKeeper> hosts_;
   std::unique_ptr<StockManagers> managers_;
   std::array<u8, ipc::max_message> message_;
   Clock::time_point last_tick_{};

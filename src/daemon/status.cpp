@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "daemon/child_process.h"
 #include "daemon/control.h"
 #include "daemon/plane/manager.h"
 #include "fabric/sysfs.h"
@@ -90,6 +91,23 @@ json processes_json(const Control& control, const std::map<u32, Counts>& counts)
   return processes;
 }
 
+// -- namespaces
+
+json namespaces_json(const Control& control) {
+  const HostsKeeper* keeper = control.hosts_keeper();
+  if (!keeper) return json::object();
+  json shown = {{"kind", keeper->kind() == ipc::PlaceKind::plain        ? "plain"
+                         : keeper->kind() == ipc::PlaceKind::namespaces ? "namespaces"
+                                                                        : "lost"},
+                {"note", keeper->note()}};
+  if (keeper->kind() != ipc::PlaceKind::namespaces) return shown;
+  shown["keeper_pid"] = keeper->pid();
+  shown["user_namespace"] = keeper->in_user_namespace();
+  shown["own_pids"] = control.fabric().own_pids;
+  shown["link"] = keeper->link();
+  return shown;
+}
+
 // -- subnet managers
 
 std::string place_name(const net::Network& network, const fabric::Fabric& fabric, net::PortRef place) {
@@ -151,6 +169,7 @@ std::string status_text(const Control& control) {
       {"daemon_pid", control.segment_file().segment().header.daemon_pid},
       {"uptime_s", uptime.count()},
       {"hosts", hosts_json(control)},
+      {"namespaces", namespaces_json(control)},
       {"subnet_managers", managers_json(control)},
       {"processes", processes_json(control, counts)},
       {"faults", control.faults() ? control.faults()->report().faults() : json::array()},

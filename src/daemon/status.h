@@ -5,6 +5,8 @@
 //                  "devices": [ { "name": "mlx5_0", "node_guid": "5254:00ff:fe00:0001",
 //                                 "ports": [ { "number": 1, "state": "ACTIVE", "lid": 1, "sm_lid": 1,
 //                                              "rate": "200 Gb/sec (4X HDR)", "gids": [ "fe80:..." ] } ] } ] } ],
+//     "namespaces": { "kind": "namespaces", "keeper_pid": 4712, "user_namespace": false, "own_pids": false,
+//                     "link": "sib-default", "note": "" },      or { "kind": "plain" | "lost", "note": "why" }
 //     "subnet_managers": [ { "kind": "builtin", "place": "sw0", "state": "MASTER", "subnet_up": true },
 //                          { "kind": "opensm", "place": "host0/mlx5_0/1", "state": "running", "running": true,
 //                            "pid": 815, "log": "/...", "output": "/...", "subnet_up": true } ],

@@ -1,13 +1,9 @@
 #include "daemon/stock_managers.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -29,50 +25,6 @@ const fabric::Port& port_at(const fabric::Fabric& fabric, const CableEnd& end) {
   return fabric.hosts[end.node].hcas[end.hca].ports[end.port - 1];
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& words) {
-  std::vector<char*> result;
-  for (const std::string& word : words) result.push_back(const_cast<char*>(word.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
-
-struct Launch {
-  const char* program;
-  const char* folder;
-  const char* output;
-  char* const* arguments;
-  char* const* environment;
-  pid_t parent;
-};
-
-// In the child: nothing but plain system calls between fork and exec.
-[[noreturn]] void become(const Launch& launch) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != launch.parent) ::_exit(1);  // softibd died before that
-  ::setpgid(0, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
-  ::signal(SIGXFSZ, SIG_DFL);
-  const int null = ::open("/dev/null", O_RDONLY);
-  const int output = ::open(launch.output, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
-  if (null >= 0 && output >= 0 && ::dup2(null, 0) >= 0 && ::dup2(output, 1) >= 0 && ::dup2(output, 2) >= 0 &&
-      ::chdir(launch.folder) == 0) {
-    ::syscall(SYS_close_range, 3U, ~0U, 0U);
-    ::execve(launch.program, launch.arguments, launch.environment);
-  }
-  const char* why = ::strerrordesc_np(errno);
-  if (::write(2, why, std::strlen(why)) < 0) ::_exit(126);
-  ::_exit(127);
-}
-
-// What softibd's own environment says of these does not hold for it.
-bool is_replaced(std::string_view variable, const std::vector<std::string>& ours) {
-  const std::string_view name = variable.substr(0, variable.find('=') + 1);
-  return std::any_of(ours.begin(), ours.end(), [name](const std::string& own) { return own.starts_with(name); });
-}
-
 }  // namespace
 
 std::vector<CableEnd> places_for_opensm(const fabric::Fabric& fabric) {
@@ -87,13 +39,7 @@ std::vector<CableEnd> places_for_opensm(const fabric::Fabric& fabric) {
   return places;
 }
 
-std::string how_it_ended(int wait_status) {
-  if (WIFSIGNALED(wait_status))
-    return fmt::format("signal {} ({})", WTERMSIG(wait_status), ::strsignal(WTERMSIG(wait_status)));
-  return fmt::format("exit code {}", WEXITSTATUS(wait_status));
-}
-
-StockManagers::StockManagers(const fabric::Fabric& fabric, std::string dir, ManagerPrograms programs)
+StockManagers::StockManagers(const fabric::Fabric& fabric, std::string dir, Programs programs)
     : fabric_(fabric), dir_(std::move(dir)), programs_(std::move(programs)) {
   for (const CableEnd& place : places_for_opensm(fabric)) {
     const fabric::Port& port = port_at(fabric, place);
@@ -143,13 +89,8 @@ std::vector<std::string> StockManagers::arguments(const Process& process, bool h
 }
 
 std::vector<std::string> StockManagers::environment(const Process& process) const {
-  const std::vector<std::string> ours{
-      "SOFTIB_FABRIC_DIR=" + dir_, "SOFTIB_HOST=" + fabric_.hosts[process.place.node].name,
-      "LD_PRELOAD=" + programs_.preload_library, "OSM_CACHE_DIR=" + process.dir, "OSM_TMP_DIR=" + process.dir};
-  std::vector<std::string> words = ours;
-  for (char** variable = ::environ; *variable; ++variable)
-    if (!is_replaced(*variable, ours)) words.emplace_back(*variable);
-  return words;
+  return {"SOFTIB_FABRIC_DIR=" + dir_, "SOFTIB_HOST=" + fabric_.hosts[process.place.node].name,
+          "LD_PRELOAD=" + programs_.preload_library, "OSM_CACHE_DIR=" + process.dir, "OSM_TMP_DIR=" + process.dir};
 }
 
 fabric::Parsed<void> StockManagers::start_one(Process& process, const std::string& partitions) {
@@ -161,19 +102,15 @@ fabric::Parsed<void> StockManagers::start_one(Process& process, const std::strin
                                           "while opensm runs.\nforce_log_flush TRUE\n") &&
                        (partitions.empty() || fabric::write_file(process.dir + "/partitions.conf", partitions));
   if (!written) return refuse(fmt::format("cannot write the files of opensm in {}", process.dir));
-  const auto words = arguments(process, !partitions.empty());
-  const auto variables = environment(process);
-  const auto argv = pointers(words);
-  const auto envp = pointers(variables);
-  const std::string output = process.dir + "/opensm.out";
-  const std::string& folder = fabric_.manager.folder.empty() ? process.dir : fabric_.manager.folder;
-  const Launch launch{words[0].c_str(), folder.c_str(), output.c_str(), argv.data(), envp.data(), ::getpid()};
-  const pid_t pid = ::fork();
-  if (pid < 0) return refuse(fmt::format("cannot start opensm: {}", std::strerror(errno)));
-  if (pid == 0) become(launch);
-  process.pid = pid;
-  process.handle = Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  spdlog::info("opensm, process {}, starts on {}; its log is {}/opensm.log", pid, process.label, process.dir);
+  Launch opensm{arguments(process, !partitions.empty()), environment(process)};
+  opensm.folder = fabric_.manager.folder.empty() ? process.dir : fabric_.manager.folder;
+  opensm.output = process.dir + "/opensm.out";
+  opensm.death_signal = SIGKILL;
+  auto child = launch(opensm);
+  if (!child) return refuse(fmt::format("cannot start opensm: {}", std::strerror(to_int(child.error()))));
+  process.pid = child->pid;
+  process.handle = std::move(child->handle);
+  spdlog::info("opensm, process {}, starts on {}; its log is {}/opensm.log", process.pid, process.label, process.dir);
   return {};
 }
 

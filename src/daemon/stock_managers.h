@@ -9,15 +9,10 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "daemon/child_process.h"
 #include "fabric/fabric.h"
 
 namespace softib::daemon {
-
-// Where they lie; `softib up` finds them.
-struct ManagerPrograms {
-  std::string opensm;
-  std::string preload_library;
-};
 
 class StockManagers {
  public:
@@ -32,7 +27,7 @@ class StockManagers {
     std::optional<int> ended{};  // as waitpid has it
   };
 
-  StockManagers(const fabric::Fabric& fabric, std::string dir, ManagerPrograms programs);
+  StockManagers(const fabric::Fabric& fabric, std::string dir, Programs programs);
   ~StockManagers();
   StockManagers(const StockManagers&) = delete;
   StockManagers& operator=(const StockManagers&) = delete;
@@ -50,14 +45,11 @@ class StockManagers {
 
   const fabric::Fabric& fabric_;
   std::string dir_;
-  ManagerPrograms programs_;
+  Programs programs_;
   std::vector<Process> processes_;
 };
 
 // HCA ports where the fabric file wants an opensm, or the first one of each subnet.
 [[nodiscard]] std::vector<fabric::CableEnd> places_for_opensm(const fabric::Fabric& fabric);
-
-// "exit code 1", "signal 9 (Killed)"
-[[nodiscard]] std::string how_it_ended(int wait_status);
 
 }  // namespace softib::daemon

@@ -1,5 +1,6 @@
 #include "fabric/addresses.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 namespace softib::fabric {
@@ -54,6 +55,17 @@ u32 loopback_address(u32 host, u32 rail) { return 127U << 24 | (64 + rail) << 16
 
 std::string ipv4_text(u32 address) {
   return fmt::format("{}.{}.{}.{}", address >> 24, address >> 16 & 0xff, address >> 8 & 0xff, address & 0xff);
+}
+
+Ipv6 ethernet_address6(u32 host) {
+  Ipv6 address{0xfd, 0x53, 0x6f, 0x66, 0x74, 0x49, 0x00, 0x42};
+  for (u32 i = 0; i < 4; ++i) address[15 - i] = static_cast<u8>((host + 1) >> (8 * i));
+  return address;
+}
+
+std::string ipv6_text(const Ipv6& address) {
+  char text[INET6_ADDRSTRLEN];
+  return ::inet_ntop(AF_INET6, address.data(), text, sizeof text) ? text : "";
 }
 
 }  // namespace softib::fabric

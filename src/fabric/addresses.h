@@ -2,6 +2,8 @@
 // of different names different ones.
 #pragma once
 
+#include <array>
+#include <string>
 #include <string_view>
 
 #include "fabric/fabric.h"
@@ -31,7 +33,15 @@ namespace softib::fabric {
 [[nodiscard]] u32 ethernet_address(u32 host);
 // Of a port where hosts have no network of their own: 127.(64 + rail).x.y, which every Linux takes for itself.
 [[nodiscard]] u32 loopback_address(u32 host, u32 rail);
+// Where the machine itself is on the hosts' Ethernet.
+inline constexpr u32 machine_address = 10U << 24 | 255U << 16 | 255U << 8 | 254U;
 inline constexpr u32 network_prefix = 16;  // bits, of all of these
 [[nodiscard]] std::string ipv4_text(u32 address);
+
+// eth0 has one of IPv6 too: fd53:6f66:7449:42::x, x = host number + 1.
+using Ipv6 = std::array<u8, 16>;
+[[nodiscard]] Ipv6 ethernet_address6(u32 host);
+inline constexpr u32 network_prefix6 = 64;
+[[nodiscard]] std::string ipv6_text(const Ipv6& address);
 
 }  // namespace softib::fabric

@@ -118,6 +118,13 @@ void emit_manager(Out out, const Fabric& fabric) {
   fmt::format_to(out, "}}\n");
 }
 
+void emit_namespaces(Out out, const Fabric& fabric) {
+  if (fabric.own_pids)
+    fmt::format_to(out, "namespaces: {{use: {}, pid: true}}\n", name_of(fabric.namespaces));
+  else if (fabric.namespaces != Namespaces::automatic)
+    fmt::format_to(out, "namespaces: {}\n", name_of(fabric.namespaces));
+}
+
 }  // namespace
 
 std::string to_yaml(const Fabric& fabric) {
@@ -128,6 +135,7 @@ std::string to_yaml(const Fabric& fabric) {
   emit_manager(out, fabric);
   if (!fabric.partitions.empty()) fmt::format_to(out, "partitions: {}\n", quoted(fabric.partitions));
   if (fabric.pace) fmt::format_to(out, "pace: true\n");
+  emit_namespaces(out, fabric);
   fmt::format_to(out, "hosts:\n");
   for (const Host& host : fabric.hosts) emit_host(out, host);
   fmt::format_to(out, "switches:{}\n", fabric.switches.empty() ? " []" : "");

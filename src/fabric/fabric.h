@@ -149,6 +149,14 @@ struct ManagerOptions {
   friend bool operator==(const ManagerOptions&, const ManagerOptions&) = default;
 };
 
+// Network, name and mounts of a host: its own wherever that is allowed (automatic), or else the fabric does not start
+// (on), or the machine's (off).
+enum class Namespaces : u8 { automatic, on, off };
+
+[[nodiscard]] constexpr std::string_view name_of(Namespaces namespaces) {
+  return namespaces == Namespaces::on ? "on" : namespaces == Namespaces::off ? "off" : "auto";
+}
+
 struct Fabric {
   std::string name = "default";
   LinkLayer link_layer = LinkLayer::infiniband;
@@ -156,6 +164,8 @@ struct Fabric {
   ManagerOptions manager;
   std::string partitions;  // text of a partitions.conf; empty: what the ports' P_Keys say
   bool pace = false;       // links carry no more than their data rate; else they run as fast as memory does
+  Namespaces namespaces = Namespaces::automatic;
+  bool own_pids = false;  // with namespaces: hosts have processes of their own too
   std::vector<Host> hosts;
   std::vector<Switch> switches;
   std::vector<Cable> cables;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <functional>
 #include <map>
@@ -31,6 +32,7 @@ class Parser {
  private:
   void top(const YAML::Node& root);
   void head(const YAML::Node& root);
+  void namespaces(const YAML::Node& node);
   void listed(const YAML::Node& root);
   void generated(const YAML::Node& root);
   void manager(const YAML::Node& root);
@@ -378,6 +380,15 @@ void Parser::cable_everything(const YAML::Node& at, bool room_is_ours) {
 
 // -- the whole
 
+// A word, or a map.
+void Parser::namespaces(const YAML::Node& node) {
+  constexpr std::array uses{Namespaces::automatic, Namespaces::on, Namespaces::off};
+  const bool is_map = node.IsDefined() && node.IsMap();
+  if (is_map && !yaml_.check_map(node, "namespaces", {"use", "pid"})) return;
+  fabric_.namespaces = uses[yaml_.choice(is_map ? node["use"] : node, "use of namespaces", {"auto", "on", "off"}, 0)];
+  if (is_map) fabric_.own_pids = yaml_.boolean(node["pid"], false);
+}
+
 void Parser::head(const YAML::Node& root) {
   fabric_.name = overrides_.name.value_or(yaml_.text(root["fabric"], fabric_.name));
   if (!valid_fabric_name(fabric_.name) && root["fabric"].IsDefined()) remember({Part::fabric, 0, 0, 0}, root["fabric"]);
@@ -388,6 +399,7 @@ void Parser::head(const YAML::Node& root) {
   fabric_.pace = yaml_.boolean(root["pace"], false);
   if (fabric_.pace && fabric_.link_layer == LinkLayer::ethernet)
     yaml_.fail(root["pace"], "only links of InfiniBand can be paced; leave this out or say false");
+  namespaces(root["namespaces"]);
 }
 
 void Parser::generated(const YAML::Node& root) {
@@ -422,9 +434,9 @@ void Parser::listed(const YAML::Node& root) {
 }
 
 void Parser::top(const YAML::Node& root) {
-  if (!yaml_.check_map(
-          root, "the fabric",
-          {"fabric", "link_layer", "sm", "partitions", "pace", "topology", "hosts", "hcas", "switches", "cables"}))
+  if (!yaml_.check_map(root, "the fabric",
+                       {"fabric", "link_layer", "sm", "partitions", "pace", "namespaces", "topology", "hosts", "hcas",
+                        "switches", "cables"}))
     return;
   head(root);
   if (root["topology"].IsDefined())

@@ -7,6 +7,7 @@
 // uobject look-up does), EBUSY while it is in use.
 #pragma once
 
+#include "ipc/places.h"
 #include "ipc/port_counters.h"
 #include "ipc/segment.h"
 
@@ -676,7 +677,10 @@ struct PrepareHost {
   struct Request {
     char host[64];
   };
-  using Reply = Empty;
+  struct Reply {
+    PlaceKind place;
+    u32 host;  // index
+  };
 };
 
 // What a port's performance counter stands at now. ENODEV: no such port; EOPNOTSUPP: nothing counts there.

@@ -46,6 +46,7 @@ bool ends_soon(pid_t pid) {
 CommandTest::CommandTest() {
   for (const char* name : {"SOFTIB_FABRIC_DIR", "SOFTIB_HOST", "LD_PRELOAD"}) ::unsetenv(name);
   ::setenv("SOFTIB", SOFTIB_COMMAND, 1);
+  ::setenv("SOFTIB_NAMESPACES", "off", 1);  // but where a test is about them
   set_runtime(dir_ / "run");
   if (::mkdir(runtime_.c_str(), 0700) < 0) throw std::runtime_error("mkdir");
 }

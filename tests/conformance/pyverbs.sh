@@ -14,7 +14,7 @@ softib=$(cd "$build" 2>/dev/null && pwd)/bin/softib
 /usr/bin/python3 -c 'import pyverbs' 2>/dev/null || { echo "pyverbs.sh: python3-pyverbs is not installed" >&2; exit 2; }
 
 work=$(mktemp -d -t softib-pyverbs-XXXXXX) || exit 1
-export SOFTIB_RUNTIME_DIR=$work/run
+export SOFTIB_RUNTIME_DIR=$work/run SOFTIB_NAMESPACES=off
 unset LD_PRELOAD SOFTIB_FABRIC_DIR SOFTIB_HOST
 clean_up() {
   local name

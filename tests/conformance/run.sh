@@ -25,7 +25,7 @@ for program in "$softib" "$tests"; do
 done
 
 SOFTIB_RUNTIME_DIR=$(mktemp -d -t softib-conformance-XXXXXX) || exit 1
-export SOFTIB_RUNTIME_DIR
+export SOFTIB_RUNTIME_DIR SOFTIB_NAMESPACES=off
 unset LD_PRELOAD SOFTIB_FABRIC_DIR SOFTIB_HOST
 clean_up() {
   local name

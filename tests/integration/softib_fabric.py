@@ -136,7 +136,10 @@ class Fabric:
         self.description = None  # a fabric file, else the default fabric
         self.name = name
         self.folder = tempfile.mkdtemp(prefix="softib-test-")
-        self.environment = dict(os.environ, SOFTIB_RUNTIME_DIR=self.folder + "/run", LC_ALL="C")
+        # Hosts share the machine's network, so that "localhost" leads from one to the other, unless a test is about
+        # their namespaces.
+        self.environment = dict(os.environ, SOFTIB_RUNTIME_DIR=self.folder + "/run", LC_ALL="C",
+                                SOFTIB_NAMESPACES="off")
         for inherited in ("LD_PRELOAD", "SOFTIB_FABRIC_DIR", "SOFTIB_HOST"):
             self.environment.pop(inherited, None)
 

@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   std::string pattern = (std::filesystem::temp_directory_path() / "softib-shim-live-XXXXXX").string();
   if (!::mkdtemp(pattern.data())) return 1;
   ::setenv("SOFTIB_RUNTIME_DIR", pattern.c_str(), 1);
+  ::setenv("SOFTIB_NAMESPACES", "off", 1);
   int result = run_tests(argc, argv, "-DaemonGone.*");
   if (result == 0 && argc == 1) result = run_tests(argc, argv, "DaemonGone.*");
   std::filesystem::remove_all(pattern);

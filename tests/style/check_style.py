@@ -34,6 +34,7 @@ LAYERS = {
     "roce": FOUNDATION | {"hca", "fabric"},
     "daemon": FOUNDATION | {"hca", "fabric", "net", "kernel", "roce", "sm"},
     "shim": FOUNDATION | {"hca", "fabric", "kernel", "roce"},
+    "hosts": FOUNDATION | {"fabric"},
     "cli": FOUNDATION | {"fabric"},
     "coll": {"base"},
     "plan": {"base", "coll"},

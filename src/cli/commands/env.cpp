@@ -42,7 +42,7 @@ int env(const Options& options) {
   if (options.host.empty()) return complain("env: name a host, as in 'softib env host0', or say --unset", 2);
   auto variables = host_environment(options.name, options.host);
   if (!variables) return complain(variables.error().text);
-  print_variables(*variables, options.plain);
+  print_variables(variables->variables, options.plain);
   return 0;
 }
 

@@ -1,12 +1,11 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/environment.h"
+#include "cli/place.h"
 
 namespace softib::cli {
 
@@ -29,21 +28,10 @@ struct Options {
   std::vector<std::string> command;
 };
 
-int execute(const std::vector<std::string>& command) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  ::execvp(arguments[0], arguments.data());
-  int error = errno;
-  return complain(fmt::format("cannot run '{}': {}", command[0], std::generic_category().message(error)),
-                  error == ENOENT ? not_found : not_executable);
-}
-
 int run(const Options& options) {
   auto environment = host_environment(options.name, options.host);
   if (!environment) return complain(environment.error().text, run_failed);
-  apply(*environment);
-  return execute(options.command);
+  return become_on_host(*environment, options.command);
 }
 
 }  // namespace

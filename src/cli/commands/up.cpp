@@ -2,7 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cli/commands/commands.h"
@@ -10,6 +12,7 @@
 #include "cli/installation.h"
 #include "cli/interrupts.h"
 #include "cli/session_folder.h"
+#include "cli/status_query.h"
 #include "cli/stock_managers.h"
 #include "fabric/runtime.h"
 
@@ -28,15 +31,47 @@ struct Options {
   std::string file;
   std::string name;
   std::string link_layer;
+  std::string namespaces;
 };
+
+// What neither the command line nor the fabric file says.
+std::optional<fabric::Namespaces> namespaces_of_environment() {
+  const char* value = std::getenv("SOFTIB_NAMESPACES");
+  for (auto use : {fabric::Namespaces::automatic, fabric::Namespaces::on, fabric::Namespaces::off})
+    if (value && fabric::name_of(use) == value) return use;
+  return std::nullopt;
+}
+
+fabric::Parsed<fabric::Fabric> default_one(const fabric::Overrides& over) {
+  return fabric::default_fabric(over.name.value_or("default"), over.link_layer.value_or(fabric::LinkLayer::infiniband));
+}
 
 fabric::Parsed<fabric::Fabric> describe(const Options& options) {
   fabric::Overrides over;
   if (!options.name.empty()) over.name = options.name;
   if (!options.link_layer.empty())
     over.link_layer = options.link_layer == "ethernet" ? fabric::LinkLayer::ethernet : fabric::LinkLayer::infiniband;
-  if (!options.file.empty()) return fabric::load(options.file, over);
-  return fabric::default_fabric(over.name.value_or("default"), over.link_layer.value_or(fabric::LinkLayer::infiniband));
+  auto fabric = options.file.empty() ? default_one(over) : fabric::load(options.file, over);
+  if (!fabric) return fabric;
+  for (auto use : {fabric::Namespaces::automatic, fabric::Namespaces::on, fabric::Namespaces::off})
+    if (options.namespaces == fabric::name_of(use)) fabric->namespaces = use;
+  if (options.namespaces.empty() && fabric->namespaces == fabric::Namespaces::automatic)
+    fabric->namespaces = namespaces_of_environment().value_or(fabric->namespaces);
+  return fabric;
+}
+
+// Where hosts are less than they could be, why.
+void tell_of_namespaces(const fabric::Fabric& fabric, const std::string& dir) {
+  if (fabric.namespaces == fabric::Namespaces::off) return;
+  auto status = query_status(dir);
+  if (!status) return;
+  const nlohmann::json& namespaces = (*status)["namespaces"];
+  const std::string note = namespaces.value("note", "");
+  if (namespaces.value("kind", "") == "plain")
+    fmt::print(stderr,
+               "softib: note: hosts have no network and no name of their own, they share this machine's: {}\n"
+               "        ('softib up --namespaces off' says so without this note)\n",
+               note);
 }
 
 size_t count_hcas(const fabric::Fabric& fabric) {
@@ -70,11 +105,11 @@ int already_running(const fabric::Fabric& fabric, const std::string& dir) {
 
 // Into a folder that holds nothing but the lock. What an interrupt or a failure leaves of it is taken away.
 fabric::Parsed<void> start(const fabric::Fabric& fabric, const std::string& dir,
-                           const std::vector<std::string>& manager_options, Interrupts& interrupts) {
+                           const std::vector<std::string>& daemon_options, Interrupts& interrupts) {
   if (auto written = fabric::write_file(dir + "/fabric.yaml", fabric::to_yaml(fabric)); !written)
     return tl::unexpected<fabric::Error>({fmt::format("cannot write {}/fabric.yaml: {}", dir,
                                                       std::generic_category().message(to_int(written.error())))});
-  if (auto started = start_daemon(dir, manager_options, interrupts); !started)
+  if (auto started = start_daemon(dir, daemon_options, interrupts); !started)
     return tl::unexpected<fabric::Error>(started.error());
   auto managed = wait_for_managers(fabric, dir, interrupts);
   if (!managed) (void)stop_daemon(dir);
@@ -85,15 +120,15 @@ int up(const Options& options) {
   auto fabric = describe(options);
   if (!fabric) return complain(fabric.error().text);
   if (auto program = find_daemon(); !program) return complain(program.error().text);
-  auto manager_options = options_for_managers(*fabric);
-  if (!manager_options) return complain(manager_options.error().text);
+  auto daemon_options = options_for_daemon(*fabric);
+  if (!daemon_options) return complain(daemon_options.error().text);
   auto folder = lock_folder(fabric->name, true);
   if (!folder) return complain(folder.error().text);
   if (fabric::liveness(folder->path) == fabric::Liveness::running) return already_running(*fabric, folder->path);
   // What is there was left behind by a daemon that died.
   if (auto emptied = empty_folder(folder->path); !emptied) return complain(emptied.error().text);
   Interrupts interrupts;
-  auto started = start(*fabric, folder->path, *manager_options, interrupts);
+  auto started = start(*fabric, folder->path, *daemon_options, interrupts);
   if (interrupts.came_within(std::chrono::nanoseconds(0))) {
     if (started) (void)stop_daemon(folder->path);
     (void)remove_folder(folder->path);
@@ -102,6 +137,7 @@ int up(const Options& options) {
   }
   if (!started) return complain(started.error().text);
   announce(*fabric);
+  tell_of_namespaces(*fabric, folder->path);
   return 0;
 }
 
@@ -115,6 +151,11 @@ void add_up(CLI::App& app, int& exit_code) {
   add_name(*command, options->name)->description("Name of the fabric, over the file's");
   command->add_option("--link-layer", options->link_layer, "infiniband or ethernet, over the file's")
       ->check(CLI::IsMember({"infiniband", "ethernet"}));
+  command
+      ->add_option(
+          "--namespaces", options->namespaces,
+          "Whether hosts have network, name and files of their own: auto, on (or fail) or off, over the file's")
+      ->check(CLI::IsMember({"auto", "on", "off"}));
   command->callback([options, &exit_code] { exit_code = up(*options); });
 }
 

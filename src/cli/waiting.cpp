@@ -1,0 +1,88 @@
+#include "cli/waiting.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <system_error>
+
+#include "cli/commands/commands.h"
+
+namespace softib::cli {
+
+namespace {
+
+constexpr int passed_on[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT};
+
+std::atomic<pid_t> child{0};
+
+// What the terminal sends reaches the whole group, the child too.
+void pass_on(int signal, siginfo_t* info, void*) {
+  if (info->si_code > 0 || child.load() <= 0) return;
+  const int kept = errno;
+  ::kill(child.load(), signal);
+  errno = kept;
+}
+
+// In the same way, so that who waits for this process learns the same.
+[[noreturn]] void die_of(int signal) {
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  ::signal(signal, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
+  ::kill(::getpid(), signal);
+  ::_exit(128 + signal);
+}
+
+}  // namespace
+
+int exit_code_of(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+int execute(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  int error = errno;
+  return complain(fmt::format("cannot run '{}': {}", command[0], std::generic_category().message(error)),
+                  error == ENOENT ? not_found : not_executable);
+}
+
+int wait_for_child(const std::vector<std::string>& command) {
+  sigset_t held;
+  sigset_t before;
+  sigemptyset(&held);
+  for (int signal : passed_on) sigaddset(&held, signal);
+  ::sigprocmask(SIG_BLOCK, &held, &before);
+  const pid_t pid = ::fork();
+  if (pid < 0)
+    return complain(fmt::format("cannot start a process: {}", std::generic_category().message(errno)), run_failed);
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    ::_exit(execute(command));
+  }
+  child = pid;
+  struct sigaction action {};
+  action.sa_sigaction = pass_on;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (int signal : passed_on) ::sigaction(signal, &action, nullptr);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  int status = 0;
+  pid_t ended;
+  do ended = ::waitpid(pid, &status, 0);
+  while (ended < 0 && errno == EINTR);
+  if (WIFSIGNALED(status)) die_of(WTERMSIG(status));
+  return WEXITSTATUS(status);
+}
+
+}  // namespace softib::cli

@@ -1,0 +1,41 @@
+// Programs that softibd starts and owns: they end with it, whatever way it ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/types.h"
+
+namespace softib::daemon {
+
+// Where they lie; `softib up` finds them.
+struct Programs {
+  std::string opensm;
+  std::string preload_library;
+  std::string hosts_keeper;
+};
+
+struct ChildProcess {
+  pid_t pid = 0;
+  Fd handle{};  // pidfd: readable once it has ended
+};
+
+struct Launch {
+  std::vector<std::string> arguments;    // the program first
+  std::vector<std::string> environment;  // what goes over softibd's own, NAME=VALUE
+  std::string folder = "/";              // to work in
+  std::string output{};                  // stdout and stderr are added to this file; empty: softibd's
+  int input = -1;                        // stdin; -1: /dev/null
+  int third = -1;                        // descriptor 3
+  int death_signal = 0;                  // when softibd dies
+};
+
+[[nodiscard]] Result<ChildProcess> launch(const Launch& launch);
+
+// "exit code 1", "signal 9 (Killed)"
+[[nodiscard]] std::string how_it_ended(int wait_status);
+
+}  // namespace softib::daemon

@@ -1,0 +1,43 @@
+// softib-hosts: keeps the namespaces of a fabric's hosts. softibd starts it, with a socket as descriptor 3 and the
+// hosts on stdin, one `NUMBER NAME` a line.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+
+#include "hosts/keeper.h"
+
+namespace {
+
+using softib::hosts::KeeperOptions;
+using softib::hosts::PlaceSpec;
+
+constexpr int daemon_socket = 3;
+
+std::vector<PlaceSpec> read_hosts() {
+  std::vector<PlaceSpec> hosts;
+  PlaceSpec host;
+  while (std::cin >> host.number >> host.name) hosts.push_back(host);
+  return hosts;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  KeeperOptions options;
+  CLI::App app("Keeps the network namespaces of a SoftIB fabric's hosts; softibd starts it");
+  app.add_option("--dir", options.around.folder, "The fabric's runtime folder")->required();
+  app.add_option("--preload-library", options.around.preload_library, "What makes a program run on a host");
+  app.add_flag("--own-pids", options.around.own_pids, "Each host has a PID namespace too");
+  CLI11_PARSE(app, argc, argv);
+  ::prctl(PR_SET_NAME, "softib-hosts");
+  std::error_code ignored;
+  options.around.programs = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  options.fabric = std::filesystem::path(options.around.folder).filename();
+  options.hosts = read_hosts();
+  if (options.hosts.empty()) return 0;
+  return softib::hosts::Keeper(std::move(options), softib::Fd(daemon_socket)).run();
+}

@@ -1,0 +1,202 @@
+#include "hosts/netlink.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <net/if.h>
+#include <netlink/netlink.h>
+#include <netlink/route/addr.h>
+#include <netlink/route/link.h>
+#include <netlink/route/link/bridge.h>
+#include <netlink/route/link/veth.h>
+#include <netlink/route/nexthop.h>
+#include <netlink/route/route.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace softib::hosts {
+
+namespace {
+
+template <auto function>
+struct Release {
+  template <typename T>
+  void operator()(T* object) const {
+    function(object);
+  }
+};
+using Link = std::unique_ptr<rtnl_link, Release<rtnl_link_put>>;
+using Address = std::unique_ptr<nl_addr, Release<nl_addr_put>>;
+using InterfaceAddress = std::unique_ptr<rtnl_addr, Release<rtnl_addr_put>>;
+using Route = std::unique_ptr<rtnl_route, Release<rtnl_route_put>>;
+using Cache = std::unique_ptr<nl_cache, Release<nl_cache_free>>;
+
+tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
+
+// libnl gives 0, or the negative of one of its own numbers.
+Parsed<void> done(int result, std::string_view what) {
+  if (result >= 0) return {};
+  return refuse(fmt::format("cannot {}: {}", what, nl_geterror(result)));
+}
+
+Link get_link(nl_sock* socket, const std::string& name) {
+  rtnl_link* found = nullptr;
+  if (rtnl_link_get_kernel(socket, 0, name.c_str(), &found) < 0) return nullptr;
+  return Link(found);
+}
+
+std::optional<Ipv4Network> network_of(nl_addr* address) {
+  if (!address || nl_addr_get_family(address) != AF_INET || nl_addr_get_len(address) != sizeof(u32))
+    return std::nullopt;
+  u32 bytes = 0;
+  std::memcpy(&bytes, nl_addr_get_binary_addr(address), sizeof bytes);
+  return Ipv4Network{ntohl(bytes), nl_addr_get_prefixlen(address)};
+}
+
+// Calls `visit(object)` for each of a cache until it gives something.
+template <typename Object, typename Visit>
+std::optional<Netlink::Use> first_of(nl_cache* cache, Visit visit) {
+  for (nl_object* object = nl_cache_get_first(cache); object; object = nl_cache_get_next(object))
+    if (auto use = visit(reinterpret_cast<Object*>(object))) return use;
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool overlap(const Ipv4Network& a, const Ipv4Network& b) {
+  const u32 prefix = std::min(a.prefix, b.prefix);
+  const u32 mask = prefix == 0 ? 0 : ~0U << (32 - prefix);
+  return (a.address & mask) == (b.address & mask);
+}
+
+Parsed<Netlink> Netlink::open() {
+  nl_sock* socket = nl_socket_alloc();
+  if (!socket) return refuse("cannot make a netlink socket: out of memory");
+  Netlink netlink(socket);
+  if (auto connected = done(nl_connect(socket, NETLINK_ROUTE), "open a netlink socket"); !connected)
+    return refuse(connected.error().text);
+  return netlink;
+}
+
+Netlink::~Netlink() {
+  if (socket_) nl_socket_free(socket_);
+}
+
+Netlink::Netlink(Netlink&& other) noexcept : socket_(std::exchange(other.socket_, nullptr)) {}
+
+int Netlink::index_of(const std::string& name) {
+  const Link link = get_link(socket_, name);
+  return link ? rtnl_link_get_ifindex(link.get()) : 0;
+}
+
+std::string Netlink::name_of(int index) {
+  rtnl_link* found = nullptr;
+  if (rtnl_link_get_kernel(socket_, index, nullptr, &found) < 0) return fmt::format("interface {}", index);
+  const Link link(found);
+  return rtnl_link_get_name(link.get());
+}
+
+bool Netlink::has(const std::string& name) { return index_of(name) != 0; }
+
+Parsed<void> Netlink::add_bridge(const std::string& name) {
+  const Link bridge(rtnl_link_bridge_alloc());
+  rtnl_link_set_name(bridge.get(), name.c_str());
+  rtnl_link_set_flags(bridge.get(), IFF_UP);
+  return done(rtnl_link_add(socket_, bridge.get(), NLM_F_CREATE | NLM_F_EXCL), "make a network bridge");
+}
+
+Parsed<void> Netlink::add_pair(const Pair& pair) {
+  const Link near(rtnl_link_veth_alloc());
+  const Link far(rtnl_link_veth_get_peer(near.get()));
+  rtnl_link_set_name(near.get(), pair.name.c_str());
+  rtnl_link_set_master(near.get(), index_of(pair.bridge));
+  rtnl_link_set_flags(near.get(), IFF_UP);
+  rtnl_link_set_name(far.get(), pair.far.c_str());
+  if (pair.pid) rtnl_link_set_ns_pid(far.get(), pair.pid);
+  if (pair.far_namespace >= 0) rtnl_link_set_ns_fd(far.get(), pair.far_namespace);
+  if (pair.far_mac) {
+    const Address mac(nl_addr_build(AF_LLC, pair.far_mac->data(), pair.far_mac->size()));
+    rtnl_link_set_addr(far.get(), mac.get());
+  }
+  return done(rtnl_link_add(socket_, near.get(), NLM_F_CREATE | NLM_F_EXCL),
+              fmt::format("make a pair of Ethernet interfaces (veth) for {}", pair.far));
+}
+
+Parsed<void> Netlink::remove(const std::string& name) {
+  const Link link = get_link(socket_, name);
+  if (!link) return {};
+  return done(rtnl_link_delete(socket_, link.get()), "remove interface " + name);
+}
+
+Parsed<void> Netlink::set_up(const std::string& name) {
+  const Link link = get_link(socket_, name);
+  if (!link) return refuse("there is no interface " + name);
+  const Link change(rtnl_link_alloc());
+  rtnl_link_set_flags(change.get(), IFF_UP);
+  return done(rtnl_link_change(socket_, link.get(), change.get(), 0), "set interface " + name + " up");
+}
+
+Parsed<void> Netlink::add_address(const std::string& name, int family, const void* bytes, u32 prefix) {
+  const Address local(nl_addr_build(family, bytes, family == AF_INET ? sizeof(u32) : sizeof(Ipv6)));
+  nl_addr_set_prefixlen(local.get(), static_cast<int>(prefix));
+  const InterfaceAddress address(rtnl_addr_alloc());
+  rtnl_addr_set_ifindex(address.get(), index_of(name));
+  rtnl_addr_set_local(address.get(), local.get());
+  rtnl_addr_set_flags(address.get(), IFA_F_NODAD);  // nobody else has it, and it is to be used at once
+  return done(rtnl_addr_add(socket_, address.get(), 0), "give interface " + name + " its address");
+}
+
+Parsed<void> Netlink::add_address(const std::string& name, const Ipv4Network& address) {
+  const u32 bytes = htonl(address.address);
+  return add_address(name, AF_INET, &bytes, address.prefix);
+}
+
+Parsed<void> Netlink::add_address(const std::string& name, const Ipv6& address, u32 prefix) {
+  return add_address(name, AF_INET6, address.data(), prefix);
+}
+
+Parsed<void> Netlink::add_multicast_route(const std::string& name) {
+  const u32 bytes = htonl(0xe0000000U);
+  const Address all(nl_addr_build(AF_INET, &bytes, sizeof bytes));
+  nl_addr_set_prefixlen(all.get(), 4);
+  const Route route(rtnl_route_alloc());
+  rtnl_route_set_family(route.get(), AF_INET);
+  rtnl_route_set_scope(route.get(), RT_SCOPE_LINK);
+  if (auto set = done(rtnl_route_set_dst(route.get(), all.get()), "name a route"); !set) return set;
+  rtnl_nexthop* hop = rtnl_route_nh_alloc();
+  rtnl_route_nh_set_ifindex(hop, index_of(name));
+  rtnl_route_add_nexthop(route.get(), hop);
+  return done(rtnl_route_add(socket_, route.get(), NLM_F_CREATE), "add the multicast route of " + name);
+}
+
+std::optional<Netlink::Use> Netlink::address_in(const Ipv4Network& network) {
+  nl_cache* all = nullptr;
+  if (rtnl_addr_alloc_cache(socket_, &all) < 0) return std::nullopt;
+  const Cache cache(all);
+  return first_of<rtnl_addr>(all, [&](rtnl_addr* address) -> std::optional<Use> {
+    auto used = network_of(rtnl_addr_get_local(address));
+    if (!used || !overlap(*used, network)) return std::nullopt;
+    return Use{name_of(rtnl_addr_get_ifindex(address)), *used};
+  });
+}
+
+std::optional<Netlink::Use> Netlink::route_in(const Ipv4Network& network) {
+  nl_cache* all = nullptr;
+  if (rtnl_route_alloc_cache(socket_, AF_INET, 0, &all) < 0) return std::nullopt;
+  const Cache cache(all);
+  return first_of<rtnl_route>(all, [&](rtnl_route* route) -> std::optional<Use> {
+    auto used = network_of(rtnl_route_get_dst(route));
+    if (!used || used->prefix == 0 || !overlap(*used, network)) return std::nullopt;
+    rtnl_nexthop* hop = rtnl_route_get_nnexthops(route) > 0 ? rtnl_route_nexthop_n(route, 0) : nullptr;
+    return Use{hop ? name_of(rtnl_route_nh_get_ifindex(hop)) : "a route", *used};
+  });
+}
+
+std::optional<Netlink::Use> Netlink::user_of(const Ipv4Network& network) {
+  auto use = address_in(network);
+  return use ? use : route_in(network);
+}
+
+}  // namespace softib::hosts

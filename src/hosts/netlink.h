@@ -1,0 +1,79 @@
+// Interfaces, addresses and routes of a network namespace, by rtnetlink.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fabric/addresses.h"
+
+struct nl_sock;
+
+namespace softib::hosts {
+
+using fabric::Parsed;
+
+struct Ipv4Network {
+  u32 address = 0;  // host order
+  u32 prefix = 0;
+  friend bool operator==(const Ipv4Network&, const Ipv4Network&) = default;
+};
+
+[[nodiscard]] bool overlap(const Ipv4Network& a, const Ipv4Network& b);
+
+using Mac = std::array<u8, 6>;
+using fabric::Ipv6;
+
+// A connection to the namespace in which it was made, wherever this process goes afterwards. Errors are lines for
+// people.
+class Netlink {
+ public:
+  [[nodiscard]] static Parsed<Netlink> open();
+  ~Netlink();
+  Netlink(Netlink&&) noexcept;
+  Netlink& operator=(Netlink&&) = delete;
+
+  [[nodiscard]] Parsed<void> add_bridge(const std::string& name);
+
+  // Two Ethernet interfaces that are joined: `name` here as a port of `bridge`, and up; `far` in the namespace of
+  // process `pid`, or in that of a descriptor.
+  struct Pair {
+    std::string name;
+    std::string bridge;
+    std::string far;
+    pid_t pid = 0;
+    int far_namespace = -1;
+    std::optional<Mac> far_mac{};
+  };
+  [[nodiscard]] Parsed<void> add_pair(const Pair& pair);
+  [[nodiscard]] Parsed<void> remove(const std::string& name);
+
+  [[nodiscard]] Parsed<void> set_up(const std::string& name);
+  [[nodiscard]] Parsed<void> add_address(const std::string& name, const Ipv4Network& address);
+  [[nodiscard]] Parsed<void> add_address(const std::string& name, const Ipv6& address, u32 prefix);
+  // Multicast leaves by this interface where a program names none.
+  [[nodiscard]] Parsed<void> add_multicast_route(const std::string& name);
+
+  [[nodiscard]] bool has(const std::string& name);
+  // Who uses addresses of this network already: an interface's address or a route, the default route not counted.
+  struct Use {
+    std::string interface;
+    Ipv4Network network;
+  };
+  [[nodiscard]] std::optional<Use> user_of(const Ipv4Network& network);
+
+ private:
+  explicit Netlink(nl_sock* socket) : socket_(socket) {}
+  [[nodiscard]] int index_of(const std::string& name);  // 0: there is none
+  [[nodiscard]] std::string name_of(int index);
+  [[nodiscard]] std::optional<Use> address_in(const Ipv4Network& network);
+  [[nodiscard]] std::optional<Use> route_in(const Ipv4Network& network);
+  [[nodiscard]] Parsed<void> add_address(const std::string& name, int family, const void* bytes, u32 prefix);
+
+  nl_sock* socket_;
+};
+
+}  // namespace softib::hosts
