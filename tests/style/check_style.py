@@ -36,6 +36,7 @@ LAYERS = {
     "shim": FOUNDATION | {"hca", "fabric", "kernel", "roce"},
     "hosts": FOUNDATION | {"fabric"},
     "cli": FOUNDATION | {"fabric"},
+    "ipoib": {"base", "wire"},
     "coll": {"base"},
     "plan": {"base", "coll"},
 }

@@ -1,0 +1,63 @@
+// The UD queue pair of an interface: all of datagram mode goes through it, and what everyone must hear in connected
+// mode.
+#pragma once
+
+#include "ipoib/buffers.h"
+
+namespace softib::ipoib {
+
+// Whom a datagram goes to.
+struct Target {
+  ibv_ah* handle = nullptr;
+  u32 qpn = 0;
+};
+inline constexpr u32 group_qpn = 0xff'ffff;
+
+class Datagrams {
+ public:
+  static constexpr u32 receives = 1024;
+  static constexpr u32 sends = Slots::count * Slots::most_segments;
+  static constexpr u32 grh_size = 40;
+  static constexpr u64 no_slot = ~u64{0};  // wr_id of requests that aren't the last of their slot
+
+  [[nodiscard]] static Result<Datagrams> make(const Port& port, ibv_cq* sent, ibv_cq* received, Slots& slots);
+
+  [[nodiscard]] u32 qpn() const { return pair_->qp_num; }
+  [[nodiscard]] ibv_qp* pair() const { return pair_.get(); }
+  [[nodiscard]] bool ready() const { return ready_; }
+
+  // Joins a partition with a key; all receives are posted again.
+  [[nodiscard]] Result<void> start(const Port& port, u16 pkey_index, u32 qkey);
+  [[nodiscard]] Result<void> change_qkey(u32 qkey);
+  // After an error completion: goes on where it can.
+  void recover();
+  void stop();
+
+  // Sends a packet that fits, or cuts it. False: it can't go, and the slot is still the caller's.
+  [[nodiscard]] bool send(Slot& slot, EtherType type, const Target& target, u32 mtu);
+
+  // A buffer as it was received, the packet in it behind GRH and encapsulation header.
+  [[nodiscard]] u8* buffer(u64 number) const { return receives_.buffer(number); }
+  void give_back(u64 number) { receives_.give_back(number); }
+  void post_receives() {
+    if (ready_) receives_.post(pair_.get(), 0);
+  }
+
+ private:
+  [[nodiscard]] bool send_whole(Slot& slot, const Target& target);
+  [[nodiscard]] bool send_cut(Slot& slot, const Cutter& cutter, EtherType type, const Target& target);
+  [[nodiscard]] bool post(u32 count, u32 slot, const Target& target);
+
+  QueuePair pair_;
+  Receives receives_;
+  Slots* slots_ = nullptr;
+  u32 qkey_ = 0;
+  u16 pkey_index_ = 0;
+  const Port* port_ = nullptr;
+  u32 inline_size_ = 0;
+  bool ready_ = false;
+  std::array<ibv_send_wr, Slots::most_segments> requests_{};
+  std::array<std::array<ibv_sge, 2>, Slots::most_segments> parts_{};
+};
+
+}  // namespace softib::ipoib

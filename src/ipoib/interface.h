@@ -1,0 +1,108 @@
+// One interface: a TUN device on one side, the fabric on the other.
+#pragma once
+
+#include "ipoib/groups.h"
+#include "ipoib/netlink.h"
+#include "ipoib/paths.h"
+#include "ipoib/tun.h"
+
+namespace softib::ipoib {
+
+// What all interfaces of the process share.
+struct Surroundings {
+  Loop& loop;
+  Netlink& netlink;
+  bool verbose = false;
+};
+
+class Interface {
+ public:
+  [[nodiscard]] static Told<std::unique_ptr<Interface>> make(Surroundings around, const Port& port, SaClient& client,
+                                                             const InterfaceOptions& options);
+  Interface(Surroundings around, const Port& port, SaClient& client, const InterfaceOptions& options, Tun tun);
+  ~Interface();
+
+  void start();
+  void leave();
+  // Up, or known not to be up soon.
+  [[nodiscard]] bool is_settled() const;
+
+  void port_changed(ibv_event_type event);  // after Port::refresh()
+  void addresses_changed();
+  void routes_changed() { destinations_.clear(); }
+  void look_at_groups();
+
+  // Moves packets both ways; false when there was nothing to do and the next event will wake the loop.
+  bool work();
+
+ private:
+  [[nodiscard]] Told<void> make_queues();
+  [[nodiscard]] Told<void> configure();
+  void note(const std::string& text) const;
+
+  // -- state of the link
+  void bring_up();
+  void bring_down();
+  void ready(const GroupFacts& facts);
+  void announce();
+  void tick();
+
+  // -- from the kernel to the wire
+  struct Destination {
+    bool is_broadcast = false;
+    Ip hop;
+  };
+  bool read_packets();
+  void send_packet(Slot& slot);
+  void send_unicast(Slot& slot, EtherType type, const Ip& destination);
+  void send_to_group(Slot& slot, EtherType type, const GidBytes& mgid);
+  void send_to(Slot& slot, EtherType type, const HardwareAddress& hardware);
+  void transmit(Slot& slot, EtherType type, const Target& target);
+  void send_frame(const Frame& frame);
+  void send_group_frame(const GidBytes& mgid, Frame frame);
+  void deliver(const Target& target, const Frame& frame);
+  [[nodiscard]] const Destination& destination_of(const Ip& ip);
+  [[nodiscard]] bool is_broadcast(const Ip& ip) const;
+  bool take_sent();
+
+  // -- from the wire to the kernel
+  bool take_received();
+  void receive(const ibv_wc& wc);
+  void receive_packet(EtherType type, std::span<u8> packet, u64 buffer);
+  void hand_over(std::span<u8> packet, u64 buffer);
+  void flush();
+  [[nodiscard]] bool wait_for_received();
+
+  // -- who is where
+  void take_news(const AddressNews& news);
+  void answer(const AddressNews& question);
+  void ask(const Neighbours::Question& question);
+  void handle(Neighbours::Outcome outcome);
+  [[nodiscard]] bool is_own(const Ip& ip) const;
+  [[nodiscard]] Ip own_for(const Ip& target) const;
+
+  Surroundings around_;
+  const Port& port_;
+  SaClient& client_;
+  InterfaceOptions options_;
+  Tun tun_;
+  Channel channel_;
+  CompletionQueue sent_, received_;
+  Slots slots_;
+  Datagrams datagrams_;
+  std::unique_ptr<Groups> groups_;
+  std::unique_ptr<Paths> paths_;
+  Neighbours neighbours_;
+  Gatherer gatherer_;
+  std::vector<u64> gathered_;  // buffers
+  std::vector<Prefixed> addresses_;
+  std::unordered_map<Ip, Destination, BytesHash> destinations_;
+  HardwareAddress own_;
+  u32 mtu_ = 2044;  // of what goes by UD
+  u32 events_ = 0;  // of the channel, not acknowledged yet
+  bool paused_ = false;
+  bool up_ = false;
+  bool armed_ = false;
+};
+
+}  // namespace softib::ipoib

@@ -1,0 +1,62 @@
+// The network namespace, by rtnetlink: makes the interface ready, tells of its addresses and of what routes say.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/fd.h"
+#include "ipoib/addresses.h"
+
+namespace softib::ipoib {
+
+struct LinkSettings {
+  std::optional<u32> mtu;
+  std::optional<bool> up;
+  std::optional<u32> most_segments;  // that the kernel may leave in one packet
+  std::optional<std::array<u8, HardwareAddress::size>> broadcast;
+  bool no_generated_address = false;  // the IPv6 link-local one is ours to make
+};
+
+class Netlink {
+ public:
+  [[nodiscard]] static Result<Netlink> open();
+
+  [[nodiscard]] Result<void> set_link(u32 index, const LinkSettings& settings);
+  [[nodiscard]] Result<void> add_address(u32 index, const Prefixed& address);
+  [[nodiscard]] Result<std::vector<Prefixed>> addresses(u32 index);
+  // Whom a packet for `destination` is handed to when it leaves through the interface; itself when that is the
+  // destination.
+  [[nodiscard]] Result<Ip> next_hop(u32 index, const Ip& destination);
+
+ private:
+  using Visit = std::function<void(std::span<const u8>)>;  // a message with its header
+  [[nodiscard]] Result<void> talk(std::span<u8> request, const Visit& visit = {});
+
+  Fd socket_;
+  u32 sequence_ = 0;
+};
+
+// What changed, in a word: the service looks for itself then.
+struct Changes {
+  bool addresses = false;
+  bool routes = false;
+  bool groups = false;
+};
+
+class NetlinkWatch {
+ public:
+  [[nodiscard]] static Result<NetlinkWatch> open();
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] Changes read();
+
+ private:
+  Fd socket_;
+};
+
+// The groups that programs and the kernel itself have joined on an interface, from /proc/net.
+[[nodiscard]] std::vector<Ip> joined_groups(const std::string& interface);
+// The same of the texts of /proc/net/igmp and /proc/net/igmp6.
+[[nodiscard]] std::vector<Ip> parse_groups(const std::string& interface, std::string_view igmp, std::string_view igmp6);
+
+}  // namespace softib::ipoib

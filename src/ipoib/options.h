@@ -1,0 +1,54 @@
+// The command line of softib-ipoib.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ipoib/addresses.h"
+
+namespace softib::ipoib {
+
+// What a user is told.
+struct Complaint {
+  std::string text;
+};
+template <typename T>
+using Told = tl::expected<T, Complaint>;
+[[nodiscard]] inline tl::unexpected<Complaint> complain(std::string text) {
+  return tl::unexpected<Complaint>(Complaint{std::move(text)});
+}
+
+enum class Mode : u8 { datagram, connected };
+
+struct InterfaceOptions {
+  std::string name;
+  std::string device;
+  u32 port = 1;
+  u16 pkey = 0xffff;
+  Mode mode = Mode::datagram;
+  u32 mtu = 0;  // 0: the largest that the mode has
+  std::vector<Prefixed> addresses;
+  int tun_fd = -1;  // -1: the device is made
+};
+
+struct Options {
+  std::vector<InterfaceOptions> interfaces;  // empty: one for each InfiniBand port
+  int ready_fd = -1;
+  bool verbose = false;
+};
+
+inline constexpr u32 connected_mtu = 65520;
+inline constexpr u32 encapsulation_size = 4;
+
+// "ib0=mlx5_0/1,mode=connected,address=10.0.0.1/16"
+[[nodiscard]] Told<InterfaceOptions> parse_interface(const std::string& text);
+
+// Parses a command line; text for the user and an exit status when there is nothing more to do.
+struct Ending {
+  int status = 0;
+  std::string text;
+};
+[[nodiscard]] tl::expected<Options, Ending> parse_command_line(int argc, const char* const* argv);
+
+}  // namespace softib::ipoib

@@ -1,0 +1,164 @@
+#include "ipoib/service.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ipoib/interface.h"
+
+namespace softib::ipoib {
+
+namespace {
+
+// A port, and the interfaces on it.
+struct Served {
+  std::unique_ptr<Port> port;
+  std::unique_ptr<SaClient> client;
+  std::vector<Interface*> interfaces;
+};
+
+class Service {
+ public:
+  [[nodiscard]] Told<void> start(const Options& options);
+  ~Service() { loop_.forget_timers(); }  // address handles among them, which go before their device
+  void run() { loop_.run(); }
+  void leave();
+
+ private:
+  [[nodiscard]] Told<void> watch_system();
+  [[nodiscard]] Told<Served*> port_of(const InterfaceOptions& options);
+  [[nodiscard]] Told<void> add(const InterfaceOptions& options, bool verbose);
+  void system_changed();
+  void tell_when_ready(int fd, Time until);
+  void stop_when_idle();
+
+  Loop loop_;
+  Fd signals_;
+  Netlink netlink_;
+  NetlinkWatch watch_;
+  std::vector<std::unique_ptr<Served>> ports_;
+  std::vector<std::unique_ptr<Interface>> interfaces_;
+};
+
+Told<void> Service::watch_system() {
+  sigset_t ending;
+  sigemptyset(&ending);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ending, signal);
+  ::sigprocmask(SIG_BLOCK, &ending, nullptr);
+  signals_ = Fd(::signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
+  auto netlink = Netlink::open();
+  auto watch = NetlinkWatch::open();
+  if (!signals_ || !netlink || !watch) return complain("netlink or signals can't be watched");
+  netlink_ = std::move(*netlink);
+  watch_ = std::move(*watch);
+  loop_.watch(signals_.get(), [this] { loop_.stop(); });
+  loop_.watch(watch_.fd(), [this] { system_changed(); });
+  return {};
+}
+
+void Service::system_changed() {
+  const Changes changes = watch_.read();
+  for (const auto& interface : interfaces_) {
+    if (changes.addresses) interface->addresses_changed();
+    if (changes.routes) interface->routes_changed();
+    if (changes.groups) interface->look_at_groups();
+  }
+}
+
+Told<Served*> Service::port_of(const InterfaceOptions& options) {
+  for (const auto& served : ports_)
+    if (served->port->device() == options.device && served->port->number() == options.port) return served.get();
+  auto served = std::make_unique<Served>();
+  auto port = Port::open(options.device, options.port);
+  if (!port) return tl::unexpected<Complaint>(port.error());
+  served->port = std::move(*port);
+  auto client = SaClient::open(loop_, *served->port);
+  if (!client) return tl::unexpected<Complaint>(client.error());
+  served->client = std::move(*client);
+  served->port->watch(loop_, [raw = served.get()](ibv_event_type event) {
+    raw->port->refresh();
+    for (Interface* interface : raw->interfaces) interface->port_changed(event);
+  });
+  ports_.push_back(std::move(served));
+  return ports_.back().get();
+}
+
+Told<void> Service::add(const InterfaceOptions& options, bool verbose) {
+  auto served = port_of(options);
+  if (!served) return complain(fmt::format("{}: {}", options.name, served.error().text));
+  auto interface = Interface::make({loop_, netlink_, verbose}, *(*served)->port, *(*served)->client, options);
+  if (!interface) return tl::unexpected<Complaint>(interface.error());
+  (*served)->interfaces.push_back(interface->get());
+  interfaces_.push_back(std::move(*interface));
+  return {};
+}
+
+Told<void> Service::start(const Options& options) {
+  if (auto watched = watch_system(); !watched) return watched;
+  std::vector<InterfaceOptions> wanted = options.interfaces;
+  if (wanted.empty()) {
+    for (const auto& [device, number] : list_ports()) {
+      InterfaceOptions one;
+      one.name = fmt::format("ib{}", wanted.size());
+      one.device = device;
+      one.port = number;
+      wanted.push_back(std::move(one));
+    }
+  }
+  if (wanted.empty()) return complain("there is no InfiniBand port here");
+  for (const InterfaceOptions& one : wanted)
+    if (auto added = add(one, options.verbose); !added) return added;
+  for (const auto& interface : interfaces_) interface->start();
+  constexpr std::chrono::seconds patience{5};
+  if (options.ready_fd >= 0) tell_when_ready(options.ready_fd, Clock::now() + patience);
+  return {};
+}
+
+void Service::tell_when_ready(int fd, Time until) {
+  const bool settled =
+      std::all_of(interfaces_.begin(), interfaces_.end(), [](const auto& one) { return one->is_settled(); });
+  if (settled || Clock::now() >= until) {
+    constexpr std::string_view line = "ready\n";
+    [[maybe_unused]] const auto written = ::write(fd, line.data(), line.size());
+    ::close(fd);
+    return;
+  }
+  constexpr milliseconds look_again{5};
+  loop_.after(look_again, [this, fd, until] { tell_when_ready(fd, until); });
+}
+
+// The subnet manager is told, and its answer waited for, but not for long.
+void Service::leave() {
+  for (const auto& interface : interfaces_) interface->leave();
+  constexpr milliseconds patience{300};
+  loop_.after(patience, [this] { loop_.stop(); });
+  stop_when_idle();
+  loop_.run();
+}
+
+void Service::stop_when_idle() {
+  const bool idle = std::all_of(ports_.begin(), ports_.end(), [](const auto& one) { return one->client->is_idle(); });
+  if (idle) return loop_.stop();
+  constexpr milliseconds look_again{2};
+  loop_.after(look_again, [this] { stop_when_idle(); });
+}
+
+}  // namespace
+
+Told<void> serve(const Options& options) {
+  try {
+    Service service;
+    if (auto started = service.start(options); !started) return started;
+    service.run();
+    service.leave();
+  } catch (const std::exception& error) {  // out of memory or descriptors
+    return complain(error.what());
+  }
+  return {};
+}
+
+}  // namespace softib::ipoib

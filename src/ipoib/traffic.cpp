@@ -1,0 +1,236 @@
+// The traffic of an interface: packets from the kernel to the wire, and back.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ipoib/interface.h"
+
+namespace softib::ipoib {
+
+namespace {
+
+constexpr u32 batch = 64;  // packets of one direction before the other has its turn
+constexpr std::size_t most_destinations = 16'384;
+
+}  // namespace
+
+bool Interface::work() {
+  bool any = false;
+  for (;;) {
+    const bool received = take_received();
+    const bool sent = read_packets();
+    any = any || received || sent;
+    if (!received && !sent && !wait_for_received()) return any;
+  }
+}
+
+// -- from the kernel to the wire
+
+bool Interface::read_packets() {
+  take_sent();
+  u32 count = 0;
+  while (count < batch && !slots_.empty()) {
+    Slot& slot = slots_.take();
+    const auto size = tun_.read(slot.vnet, {slot.packet(), Slots::room});
+    if (!size) {
+      slots_.give_back(slot.number);
+      break;
+    }
+    slot.size = *size;
+    ++count;
+    send_packet(slot);
+  }
+  const bool full = slots_.empty() && !take_sent();
+  if (full != paused_) around_.loop.pause(tun_.fd(), paused_ = full);
+  return count != 0;
+}
+
+bool Interface::take_sent() {
+  ibv_wc done[batch];
+  bool any = false, failed = false;
+  for (int count; (count = ::ibv_poll_cq(sent_.get(), batch, done)) > 0;) {
+    for (int i = 0; i < count; ++i) {
+      failed = failed || done[i].status != IBV_WC_SUCCESS;
+      if (done[i].wr_id != Datagrams::no_slot) slots_.give_back(static_cast<u32>(done[i].wr_id));
+    }
+    any = true;
+  }
+  if (failed) datagrams_.recover();
+  return any;
+}
+
+// The kernel's own neighbour discovery does not speak on a TUN device; what a program sends of it goes out as it is.
+void Interface::send_packet(Slot& slot) {
+  const auto ip = parse_ip_packet(slot.view());
+  if (!ip || !up_) {
+    slots_.give_back(slot.number);
+    return;
+  }
+  // A report to routers: the kernel has joined or left a group.
+  constexpr u8 hop_by_hop = 0;
+  const bool report =
+      ip->protocol == Protocol::igmp || (ip->family == Family::v6 && static_cast<u8>(ip->protocol) == hop_by_hop);
+  if (report) [[unlikely]]
+    around_.loop.after(milliseconds(0), [this] { look_at_groups(); });
+  const EtherType type = ip->family == Family::v4 ? EtherType::ipv4 : EtherType::ipv6;
+  if (ip->destination.is_multicast())
+    send_to_group(slot, type, groups_->gid_of(ip->destination));
+  else
+    send_unicast(slot, type, ip->destination);
+}
+
+bool Interface::is_broadcast(const Ip& ip) const {
+  if (ip.family != Family::v4) return false;
+  constexpr u8 longest_with_broadcast = 30;
+  return get32(ip.bytes.data()) == 0xffff'ffff ||
+         std::any_of(addresses_.begin(), addresses_.end(), [&](const Prefixed& own) {
+           return own.ip.family == Family::v4 && own.prefix <= longest_with_broadcast && broadcast_of(own) == ip;
+         });
+}
+
+const Interface::Destination& Interface::destination_of(const Ip& ip) {
+  const auto at = destinations_.find(ip);
+  if (at != destinations_.end()) [[likely]]
+    return at->second;
+  if (destinations_.size() >= most_destinations) destinations_.clear();
+  Destination& destination = destinations_[ip];
+  destination.is_broadcast = is_broadcast(ip);
+  destination.hop = destination.is_broadcast ? ip : around_.netlink.next_hop(tun_.index(), ip).value_or(ip);
+  return destination;
+}
+
+void Interface::send_unicast(Slot& slot, EtherType type, const Ip& ip) {
+  const Destination& destination = destination_of(ip);
+  if (destination.is_broadcast) return send_to_group(slot, type, groups_->broadcast());
+  Neighbours::Outcome outcome;
+  const HardwareAddress* hardware = neighbours_.use(destination.hop, Clock::now(), outcome);
+  if (hardware) {
+    send_to(slot, type, *hardware);
+  } else {
+    neighbours_.hold(destination.hop, {slot.vnet, {slot.packet(), slot.packet() + slot.size}});
+    slots_.give_back(slot.number);
+  }
+  if (!outcome.questions.empty()) [[unlikely]]
+    handle(std::move(outcome));
+}
+
+void Interface::send_to(Slot& slot, EtherType type, const HardwareAddress& hardware) {
+  if (ibv_ah* handle = paths_->find(hardware.gid)) return transmit(slot, type, {handle, hardware.qpn});
+  paths_->hold({type, {slot.vnet, {slot.packet(), slot.packet() + slot.size}}, hardware});
+  slots_.give_back(slot.number);
+}
+
+void Interface::send_to_group(Slot& slot, EtherType type, const GidBytes& mgid) {
+  if (ibv_ah* handle = groups_->find(mgid)) return transmit(slot, type, {handle, group_qpn});
+  groups_->hold(mgid, {type, {slot.vnet, {slot.packet(), slot.packet() + slot.size}}, {}});
+  slots_.give_back(slot.number);
+}
+
+void Interface::transmit(Slot& slot, EtherType type, const Target& target) {
+  if (datagrams_.send(slot, type, target, mtu_)) [[likely]]
+    return;
+  const u32 size = slot.vnet.gso_type ? slot.vnet.gso_size + slot.vnet.hdr_len : slot.size;
+  if (size > mtu_)
+    if (const Bytes message = emit_too_big(slot.view(), mtu_); !message.empty()) tun_.write(message);
+  slots_.give_back(slot.number);
+}
+
+// -- packets that waited, and those that are our own
+
+void Interface::deliver(const Target& target, const Frame& frame) {
+  if (slots_.empty()) take_sent();
+  if (slots_.empty() || frame.held.packet.size() > Slots::room) return;
+  Slot& slot = slots_.take();
+  slot.vnet = frame.held.vnet;
+  slot.size = static_cast<u32>(frame.held.packet.size());
+  std::copy(frame.held.packet.begin(), frame.held.packet.end(), slot.packet());
+  transmit(slot, frame.type, target);
+}
+
+void Interface::send_frame(const Frame& frame) {
+  if (ibv_ah* handle = paths_->find(frame.to.gid))
+    deliver({handle, frame.to.qpn}, frame);
+  else
+    paths_->hold(frame);
+}
+
+void Interface::send_group_frame(const GidBytes& mgid, Frame frame) {
+  if (ibv_ah* handle = groups_->find(mgid))
+    deliver({handle, group_qpn}, frame);
+  else
+    groups_->hold(mgid, std::move(frame));
+}
+
+// -- from the wire to the kernel
+
+bool Interface::take_received() {
+  ibv_wc done[batch];
+  const int count = ::ibv_poll_cq(received_.get(), batch, done);
+  for (int i = 0; i < count; ++i) receive(done[i]);
+  if (count <= 0) return false;
+  flush();
+  datagrams_.post_receives();
+  return true;
+}
+
+void Interface::receive(const ibv_wc& wc) {
+  constexpr u32 in_front = Datagrams::grh_size + encapsulation_size;
+  if (wc.status != IBV_WC_SUCCESS) return;  // flushed; all are posted again by start()
+  const bool own = wc.src_qp == datagrams_.qpn() && wc.slid == port_.attributes().lid;
+  if (own || wc.byte_len < in_front) {
+    datagrams_.give_back(wc.wr_id);
+    return;
+  }
+  u8* packet = datagrams_.buffer(wc.wr_id) + in_front;
+  const auto type = static_cast<EtherType>(get16(packet - encapsulation_size));
+  receive_packet(type, {packet, wc.byte_len - in_front}, wc.wr_id);
+}
+
+void Interface::receive_packet(EtherType type, std::span<u8> packet, u64 buffer) {
+  const bool v4 = type == EtherType::ipv4, v6 = type == EtherType::ipv6;
+  const bool whole = (v4 || v6) && !packet.empty() && packet[0] >> 4 == (v4 ? 4 : 6);
+  if (whole && !(v6 && is_discovery(packet))) return hand_over(packet, buffer);
+  std::optional<AddressNews> news;
+  if (whole) news = parse_discovery(packet);
+  if (type == EtherType::arp) news = parse_arp(packet);
+  if (news) take_news(*news);
+  datagrams_.give_back(buffer);
+}
+
+void Interface::hand_over(std::span<u8> packet, u64 buffer) {
+  if (!gatherer_.add(packet)) {
+    flush();
+    if (!gatherer_.add(packet)) {
+      tun_.write(packet);
+      datagrams_.give_back(buffer);
+      return;
+    }
+  }
+  gathered_.push_back(buffer);
+}
+
+void Interface::flush() {
+  if (gatherer_.empty()) return;
+  const auto [header, parts] = gatherer_.take();
+  tun_.write(header, parts);
+  for (const u64 buffer : gathered_) datagrams_.give_back(buffer);
+  gathered_.clear();
+}
+
+// True: something came while the queue was told to wake us.
+bool Interface::wait_for_received() {
+  ibv_cq* queue = nullptr;
+  void* unused = nullptr;
+  while (::ibv_get_cq_event(channel_.get(), &queue, &unused) == 0) {
+    armed_ = false;
+    ++events_;
+  }
+  constexpr u32 often_enough = 1024;  // acknowledging takes a lock
+  if (events_ >= often_enough) ::ibv_ack_cq_events(received_.get(), std::exchange(events_, 0U));
+  if (armed_) return false;
+  ::ibv_req_notify_cq(received_.get(), 0);
+  armed_ = true;
+  return take_received();
+}
+
+}  // namespace softib::ipoib
