@@ -55,10 +55,11 @@ struct Prefixed {
 //   +-------+----------------+------------------------------+
 //   | flags |  QPN of UD QP  |           port GID           |
 //   +-------+----------------+------------------------------+
-//     0x80: takes RC connections, 0x40: UC connections (RFC 4755)
+//     0x80: takes RC connections, 0x40: UC connections, by the CM (RFC 4755)
+//     0x01: takes RC connections made by messages on the UD QP (connection_message.h); others take no notice of it
 struct HardwareAddress {
   static constexpr u32 size = 20;
-  static constexpr u8 takes_rc = 0x80;
+  static constexpr u8 takes_messages = 0x01;
 
   u8 flags = 0;
   u32 qpn = 0;

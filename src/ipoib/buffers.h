@@ -17,6 +17,10 @@ struct Slot {
   VnetHeader vnet;
   u32 size = 0;  // of the packet
 
+  void encapsulate(EtherType type) const {
+    put16(data, static_cast<u16>(type));
+    put16(data + 2, 0);
+  }
   [[nodiscard]] u8* packet() const { return data + encapsulation_size; }
   [[nodiscard]] View view() const { return {packet(), size}; }
 };
@@ -50,6 +54,7 @@ class Receives {
   // Posts it again, later: with post().
   void give_back(u64 number) { idle_.push_back(number); }
   void give_back_all();
+  [[nodiscard]] bool all_idle() const { return idle_.size() == count_; }
   // `tag` goes with the buffer's number into wr_id. What can't be posted now stays for the next time.
   void post(ibv_qp* qp, u64 tag);
   void post(ibv_srq* srq, u64 tag);

@@ -26,7 +26,6 @@ Result<Datagrams> Datagrams::make(const Port& port, ibv_cq* sent, ibv_cq* receiv
   wanted.qp_type = IBV_QPT_UD;
   datagrams.pair_.reset(::ibv_create_qp(port.domain(), &wanted));
   if (!datagrams.pair_) return fail(errno);
-  datagrams.inline_size_ = wanted.cap.max_inline_data;
   return datagrams;
 }
 
@@ -34,9 +33,11 @@ Result<void> Datagrams::start(const Port& port, u16 pkey_index, u32 qkey) {
   port_ = &port;
   pkey_index_ = pkey_index;
   qkey_ = qkey;
-  stop();
-  receives_.give_back_all();
   ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RESET;
+  static_cast<void>(::ibv_modify_qp(pair(), &attributes, IBV_QP_STATE));
+  outstanding_ = 0;
+  receives_.give_back_all();
   attributes.qp_state = IBV_QPS_INIT;
   attributes.pkey_index = pkey_index;
   attributes.port_num = port.number();
@@ -64,22 +65,21 @@ Result<void> Datagrams::change_qkey(u32 qkey) {
 }
 
 // A send that failed leaves the send queue in error, worse things the whole queue pair.
-void Datagrams::recover() {
+bool Datagrams::recover() {
   ibv_qp_attr attributes{};
   ibv_qp_init_attr unused{};
-  if (!ready_ || ::ibv_query_qp(pair(), &attributes, IBV_QP_STATE, &unused) != 0) return;
+  if (::ibv_query_qp(pair(), &attributes, IBV_QP_STATE, &unused) != 0) return false;
   if (attributes.qp_state == IBV_QPS_SQE) {
     attributes.qp_state = IBV_QPS_RTS;
-    static_cast<void>(::ibv_modify_qp(pair(), &attributes, IBV_QP_STATE));
-  } else if (attributes.qp_state == IBV_QPS_ERR) {
-    static_cast<void>(start(*port_, pkey_index_, qkey_));
+    return ::ibv_modify_qp(pair(), &attributes, IBV_QP_STATE) == 0;
   }
+  return attributes.qp_state == IBV_QPS_RTS;
 }
 
 void Datagrams::stop() {
   ready_ = false;
   ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_RESET;
+  attributes.qp_state = IBV_QPS_ERR;
   static_cast<void>(::ibv_modify_qp(pair(), &attributes, IBV_QP_STATE));
 }
 
@@ -91,7 +91,7 @@ bool Datagrams::send(Slot& slot, EtherType type, const Target& target, u32 mtu) 
     return send_cut(slot, *cutter, type, target);
   }
   if (slot.size > mtu || !finish_checksum(slot.vnet, {slot.packet(), slot.size})) return false;
-  write_encapsulation(slot.data, type);
+  slot.encapsulate(type);
   return send_whole(slot, target);
 }
 
@@ -131,7 +131,9 @@ bool Datagrams::post(u32 count, u32 slot, const Target& target) {
     request.wr.ud = {target.handle, target.qpn, qkey_};
   }
   ibv_send_wr* bad = nullptr;
-  return ::ibv_post_send(pair(), requests_.data(), &bad) == 0;
+  if (::ibv_post_send(pair(), requests_.data(), &bad) != 0) return false;
+  ++outstanding_;
+  return true;
 }
 
 }  // namespace softib::ipoib

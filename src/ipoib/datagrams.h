@@ -26,12 +26,16 @@ class Datagrams {
   [[nodiscard]] ibv_qp* pair() const { return pair_.get(); }
   [[nodiscard]] bool ready() const { return ready_; }
 
-  // Joins a partition with a key; all receives are posted again.
+  // Joins a partition with a key; all receives are posted.
   [[nodiscard]] Result<void> start(const Port& port, u16 pkey_index, u32 qkey);
+  [[nodiscard]] Result<void> restart() { return start(*port_, pkey_index_, qkey_); }
   [[nodiscard]] Result<void> change_qkey(u32 qkey);
-  // After an error completion: goes on where it can.
-  void recover();
+  // After an error completion. False: it takes a new start.
+  [[nodiscard]] bool recover();
+  // Nothing more comes or goes. What was posted comes back as flushed, and must be taken until busy() says no.
   void stop();
+  [[nodiscard]] bool busy() const { return outstanding_ != 0 || !receives_.all_idle(); }
+  void sent() { --outstanding_; }
 
   // Sends a packet that fits, or cuts it. False: it can't go, and the slot is still the caller's.
   [[nodiscard]] bool send(Slot& slot, EtherType type, const Target& target, u32 mtu);
@@ -54,7 +58,7 @@ class Datagrams {
   u32 qkey_ = 0;
   u16 pkey_index_ = 0;
   const Port* port_ = nullptr;
-  u32 inline_size_ = 0;
+  u32 outstanding_ = 0;  // slots
   bool ready_ = false;
   std::array<ibv_send_wr, Slots::most_segments> requests_{};
   std::array<std::array<ibv_sge, 2>, Slots::most_segments> parts_{};

@@ -21,7 +21,8 @@ Interface::Interface(Surroundings around, const Port& port, SaClient& client, co
 
 // A completion queue waits for its events to be acknowledged before it goes.
 Interface::~Interface() {
-  if (received_ && events_ != 0) ::ibv_ack_cq_events(received_.get(), events_);
+  if (received_events_) ::ibv_ack_cq_events(received_.get(), received_events_);
+  if (sent_events_) ::ibv_ack_cq_events(sent_.get(), sent_events_);
 }
 
 Told<std::unique_ptr<Interface>> Interface::make(Surroundings around, const Port& port, SaClient& client,
@@ -45,8 +46,9 @@ Told<void> Interface::make_queues() {
   channel_.reset(::ibv_create_comp_channel(port_.context()));
   if (!channel_) return failed("completion channel");
   ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
-  received_.reset(::ibv_create_cq(port_.context(), Datagrams::receives, nullptr, channel_.get(), 0));
-  sent_.reset(::ibv_create_cq(port_.context(), Datagrams::sends, nullptr, nullptr, 0));
+  const int arrivals = Datagrams::receives + Connections::receives;
+  received_.reset(::ibv_create_cq(port_.context(), arrivals, nullptr, channel_.get(), 0));
+  sent_.reset(::ibv_create_cq(port_.context(), Datagrams::sends, nullptr, channel_.get(), 0));
   if (!received_ || !sent_) return failed("completion queue");
   auto slots = Slots::make(port_.domain());
   if (!slots) return failed("registered memory");
@@ -59,6 +61,20 @@ Told<void> Interface::make_queues() {
   paths_ = std::make_unique<Paths>(around_.loop, port_, client_, options_.pkey, to_wire);
   groups_ = std::make_unique<Groups>(around_.loop, port_, client_, datagrams_.pair(), options_.pkey,
                                      Groups::Uses{to_wire, [this](const GroupFacts& facts) { ready(facts); }});
+  return options_.mode == Mode::connected ? make_connections() : Told<void>();
+}
+
+Told<void> Interface::make_connections() {
+  Connections::Uses uses{sent_.get(), received_.get(), &slots_, paths_.get(), {}, {}};
+  uses.send = [this](const Frame& frame) { send_frame(frame); };
+  uses.resend = [this](const Frame& frame) {
+    if (Slot* slot = fill_slot(frame.held)) send_to(*slot, frame.type, frame.to);
+  };
+  auto connections = Connections::make(around_.loop, port_, uses);
+  if (!connections)
+    return complain(fmt::format("{}: no buffers for connections: {}", tun_.name(),
+                                std::strerror(to_int(connections.error()))));
+  connections_ = std::move(*connections);
   return {};
 }
 
@@ -112,13 +128,31 @@ void Interface::bring_down() {
   if (up_) note("down");
   up_ = false;
   tun_.set_carrier(false);
+  if (connections_) connections_->stop(false);
+  if (datagrams_.ready()) stop_datagrams();
   groups_->stop();
   paths_->clear();
   neighbours_.clear();
+}
+
+void Interface::stop_datagrams() {
   datagrams_.stop();
+  constexpr milliseconds patience{100};
+  for (const Time until = Clock::now() + patience; datagrams_.busy() && Clock::now() < until;) {
+    take_sent();
+    take_received();
+  }
+}
+
+void Interface::recover() {
+  if (!datagrams_.ready() || datagrams_.recover()) return;
+  stop_datagrams();
+  if (const auto done = datagrams_.restart(); !done)
+    note(fmt::format("queue pair: {}", std::strerror(to_int(done.error()))));
 }
 
 void Interface::leave() {
+  if (connections_) connections_->stop(true);
   groups_->leave();
   bring_down();
 }
@@ -134,7 +168,8 @@ void Interface::ready(const GroupFacts& facts) {
     return;
   }
   mtu_ = facts.mtu - encapsulation_size;
-  own_ = {static_cast<u8>(0), datagrams_.qpn(), port_.gid()};
+  own_ = {connections_ ? HardwareAddress::takes_messages : u8{0}, datagrams_.qpn(), port_.gid()};
+  if (connections_) connections_->start(own_, *index);
   if (options_.mode == Mode::datagram) {
     LinkSettings settings;
     settings.mtu = options_.mtu ? std::min(options_.mtu, mtu_) : mtu_;
@@ -185,6 +220,7 @@ void Interface::look_at_groups() {
 
 void Interface::tick() {
   handle(neighbours_.tick(Clock::now()));
+  if (connections_) connections_->tick(Clock::now());
   look_at_groups();
   around_.loop.after(neighbours_.asking() ? quick_tick_interval : tick_interval, [this] { tick(); });
 }
@@ -211,7 +247,8 @@ void Interface::take_news(const AddressNews& news) {
   if (news.sender_hardware && !news.probe && !is_own(news.sender)) {
     auto waiting = neighbours_.learn(news.sender, *news.sender_hardware, news.override, asks_us, Clock::now());
     const EtherType type = news.sender.family == Family::v4 ? EtherType::ipv4 : EtherType::ipv6;
-    for (Held& held : waiting) send_frame({type, std::move(held), *news.sender_hardware});
+    for (const Held& held : waiting)
+      if (Slot* slot = fill_slot(held)) send_to(*slot, type, *news.sender_hardware);
   }
   if (asks_us) answer(news);
 }

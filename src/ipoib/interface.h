@@ -1,6 +1,7 @@
 // One interface: a TUN device on one side, the fabric on the other.
 #pragma once
 
+#include "ipoib/connections.h"
 #include "ipoib/groups.h"
 #include "ipoib/netlink.h"
 #include "ipoib/paths.h"
@@ -41,8 +42,11 @@ class Interface {
   void note(const std::string& text) const;
 
   // -- state of the link
+  [[nodiscard]] Told<void> make_connections();
   void bring_up();
   void bring_down();
+  void stop_datagrams();
+  void recover();
   void ready(const GroupFacts& facts);
   void announce();
   void tick();
@@ -56,8 +60,11 @@ class Interface {
   void send_packet(Slot& slot);
   void send_unicast(Slot& slot, EtherType type, const Ip& destination);
   void send_to_group(Slot& slot, EtherType type, const GidBytes& mgid);
+  void send_connected(Slot& slot, EtherType type, const HardwareAddress& hardware);
+  void send_datagram(Slot& slot, EtherType type, const HardwareAddress& hardware);
   void send_to(Slot& slot, EtherType type, const HardwareAddress& hardware);
   void transmit(Slot& slot, EtherType type, const Target& target);
+  [[nodiscard]] Slot* fill_slot(const Held& held);  // nullptr: none is free
   void send_frame(const Frame& frame);
   void send_group_frame(const GidBytes& mgid, Frame frame);
   void deliver(const Target& target, const Frame& frame);
@@ -68,10 +75,11 @@ class Interface {
   // -- from the wire to the kernel
   bool take_received();
   void receive(const ibv_wc& wc);
+  void give_back(u64 buffer);
   void receive_packet(EtherType type, std::span<u8> packet, u64 buffer);
   void hand_over(std::span<u8> packet, u64 buffer);
   void flush();
-  [[nodiscard]] bool wait_for_received();
+  [[nodiscard]] bool wait();
 
   // -- who is where
   void take_news(const AddressNews& news);
@@ -92,6 +100,7 @@ class Interface {
   Datagrams datagrams_;
   std::unique_ptr<Groups> groups_;
   std::unique_ptr<Paths> paths_;
+  std::unique_ptr<Connections> connections_;  // in connected mode
   Neighbours neighbours_;
   Gatherer gatherer_;
   std::vector<u64> gathered_;  // buffers
@@ -99,10 +108,10 @@ class Interface {
   std::unordered_map<Ip, Destination, BytesHash> destinations_;
   HardwareAddress own_;
   u32 mtu_ = 2044;  // of what goes by UD
-  u32 events_ = 0;  // of the channel, not acknowledged yet
-  bool paused_ = false;
+  u32 received_events_ = 0, sent_events_ = 0;  // not acknowledged yet
+  bool received_armed_ = false, sent_armed_ = false;
+  bool paused_ = false;  // no slot is free to read packets into
   bool up_ = false;
-  bool armed_ = false;
 };
 
 }  // namespace softib::ipoib

@@ -23,7 +23,7 @@ constexpr const char* description =
 
 constexpr const char* footer =
     "An interface is NAME=DEVICE/PORT and options behind commas:\n"
-    "  pkey=0x8001        partition; without it the port's first P_Key that is a full member's default, 0xffff\n"
+    "  pkey=0x8001        partition, 0xffff without it\n"
     "  mode=datagram      over UD, MTU 2044 (the default), or mode=connected: over RC, MTU 65520\n"
     "  mtu=N              a smaller MTU\n"
     "  address=A/PREFIX   IPv4 or IPv6 address; may be given several times. `ip addr add` does it as well, at any "

@@ -13,7 +13,8 @@
 
 namespace softib::ipoib {
 
-enum class EtherType : u16 { ipv4 = 0x0800, arp = 0x0806, ipv6 = 0x86dd };
+// `connection` is the one that IEEE 802 leaves for local experiments.
+enum class EtherType : u16 { ipv4 = 0x0800, arp = 0x0806, ipv6 = 0x86dd, connection = 0x88b5 };
 
 using Bytes = std::vector<u8>;
 using View = std::span<const u8>;

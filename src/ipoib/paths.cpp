@@ -43,7 +43,7 @@ void Paths::settle(const GidBytes& gid, const Result<PathAnswer>& answer) {
     return;
   }
   path.handle = std::move(*handle);
-  path.route = answer->route;
+  path.answer = *answer;
   ibv_ah* const raw = path.handle.get();
   for (const Frame& frame : waiting) deliver_({raw, frame.to.qpn}, frame);
 }
@@ -59,9 +59,9 @@ void Paths::clear() {
   paths_.clear();
 }
 
-u16 Paths::lid(const GidBytes& gid) const {
+const PathAnswer* Paths::known(const GidBytes& gid) const {
   const auto at = paths_.find(gid);
-  return at == paths_.end() || !at->second.handle ? u16{0} : at->second.route.lid;
+  return at == paths_.end() || !at->second.handle ? nullptr : &at->second.answer;
 }
 
 }  // namespace softib::ipoib

@@ -16,12 +16,13 @@ class Paths {
   void hold(Frame frame);
   void forget(const GidBytes& gid);
   void clear();
-  [[nodiscard]] u16 lid(const GidBytes& gid) const;
+  // What was answered; nullptr: not yet.
+  [[nodiscard]] const PathAnswer* known(const GidBytes& gid) const;
 
  private:
   struct Path {
     AddressHandle handle;
-    Route route;
+    PathAnswer answer{};
     bool asking = false;
     Time not_before;  // after a query that failed
     std::deque<Frame> waiting;

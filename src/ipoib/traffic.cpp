@@ -20,7 +20,7 @@ bool Interface::work() {
     const bool received = take_received();
     const bool sent = read_packets();
     any = any || received || sent;
-    if (!received && !sent && !wait_for_received()) return any;
+    if (!received && !sent && !wait()) return any;
   }
 }
 
@@ -50,12 +50,16 @@ bool Interface::take_sent() {
   bool any = false, failed = false;
   for (int count; (count = ::ibv_poll_cq(sent_.get(), batch, done)) > 0;) {
     for (int i = 0; i < count; ++i) {
-      failed = failed || done[i].status != IBV_WC_SUCCESS;
-      if (done[i].wr_id != Datagrams::no_slot) slots_.give_back(static_cast<u32>(done[i].wr_id));
+      const bool datagram = done[i].qp_num == datagrams_.qpn();
+      failed = failed || (datagram && done[i].status != IBV_WC_SUCCESS);
+      if (!datagram) connections_->sent(done[i]);
+      if (done[i].wr_id == Datagrams::no_slot) continue;
+      if (datagram) datagrams_.sent();
+      slots_.give_back(static_cast<u32>(done[i].wr_id));
     }
     any = true;
   }
-  if (failed) datagrams_.recover();
+  if (failed) recover();
   return any;
 }
 
@@ -114,7 +118,23 @@ void Interface::send_unicast(Slot& slot, EtherType type, const Ip& ip) {
     handle(std::move(outcome));
 }
 
+// Small packets need not wait for a connection.
+void Interface::send_connected(Slot& slot, EtherType type, const HardwareAddress& hardware) {
+  const auto way = connections_->send(slot, type, hardware);
+  if (way == Connections::Way::taken) [[likely]]
+    return;
+  const bool fits = slot.vnet.gso_type == 0 && slot.size <= mtu_;
+  if (way == Connections::Way::none || fits) return send_datagram(slot, type, hardware);
+  connections_->hold({type, {slot.vnet, {slot.packet(), slot.packet() + slot.size}}, hardware});
+  slots_.give_back(slot.number);
+}
+
 void Interface::send_to(Slot& slot, EtherType type, const HardwareAddress& hardware) {
+  if (connections_ && Connections::takes_connections(hardware)) return send_connected(slot, type, hardware);
+  send_datagram(slot, type, hardware);
+}
+
+void Interface::send_datagram(Slot& slot, EtherType type, const HardwareAddress& hardware) {
   if (ibv_ah* handle = paths_->find(hardware.gid)) return transmit(slot, type, {handle, hardware.qpn});
   paths_->hold({type, {slot.vnet, {slot.packet(), slot.packet() + slot.size}}, hardware});
   slots_.give_back(slot.number);
@@ -137,14 +157,18 @@ void Interface::transmit(Slot& slot, EtherType type, const Target& target) {
 
 // -- packets that waited, and those that are our own
 
-void Interface::deliver(const Target& target, const Frame& frame) {
+Slot* Interface::fill_slot(const Held& held) {
   if (slots_.empty()) take_sent();
-  if (slots_.empty() || frame.held.packet.size() > Slots::room) return;
+  if (slots_.empty() || held.packet.size() > Slots::room) return nullptr;
   Slot& slot = slots_.take();
-  slot.vnet = frame.held.vnet;
-  slot.size = static_cast<u32>(frame.held.packet.size());
-  std::copy(frame.held.packet.begin(), frame.held.packet.end(), slot.packet());
-  transmit(slot, frame.type, target);
+  slot.vnet = held.vnet;
+  slot.size = static_cast<u32>(held.packet.size());
+  std::copy(held.packet.begin(), held.packet.end(), slot.packet());
+  return &slot;
+}
+
+void Interface::deliver(const Target& target, const Frame& frame) {
+  if (Slot* slot = fill_slot(frame.held)) transmit(*slot, frame.type, target);
 }
 
 void Interface::send_frame(const Frame& frame) {
@@ -170,18 +194,25 @@ bool Interface::take_received() {
   if (count <= 0) return false;
   flush();
   datagrams_.post_receives();
+  if (connections_) connections_->post_receives();
   return true;
 }
 
+void Interface::give_back(u64 buffer) {
+  if (buffer & Connections::tag)
+    connections_->give_back(buffer);
+  else
+    datagrams_.give_back(buffer);
+}
+
 void Interface::receive(const ibv_wc& wc) {
-  constexpr u32 in_front = Datagrams::grh_size + encapsulation_size;
-  if (wc.status != IBV_WC_SUCCESS) return;  // flushed; all are posted again by start()
-  const bool own = wc.src_qp == datagrams_.qpn() && wc.slid == port_.attributes().lid;
-  if (own || wc.byte_len < in_front) {
-    datagrams_.give_back(wc.wr_id);
-    return;
-  }
-  u8* packet = datagrams_.buffer(wc.wr_id) + in_front;
+  const bool connected = wc.wr_id & Connections::tag;
+  const u32 in_front = encapsulation_size + (connected ? 0 : Datagrams::grh_size);
+  if (wc.status != IBV_WC_SUCCESS) return give_back(wc.wr_id);
+  const bool own = !connected && wc.src_qp == datagrams_.qpn() && wc.slid == port_.attributes().lid;
+  if (own || wc.byte_len < in_front) return give_back(wc.wr_id);
+  if (connected) connections_->received(wc.qp_num);
+  u8* packet = (connected ? connections_->buffer(wc.wr_id) : datagrams_.buffer(wc.wr_id)) + in_front;
   const auto type = static_cast<EtherType>(get16(packet - encapsulation_size));
   receive_packet(type, {packet, wc.byte_len - in_front}, wc.wr_id);
 }
@@ -194,7 +225,9 @@ void Interface::receive_packet(EtherType type, std::span<u8> packet, u64 buffer)
   if (whole) news = parse_discovery(packet);
   if (type == EtherType::arp) news = parse_arp(packet);
   if (news) take_news(*news);
-  datagrams_.give_back(buffer);
+  if (type == EtherType::connection && connections_)
+    if (const auto message = ConnectionMessage::parse(packet)) connections_->take(*message);
+  give_back(buffer);
 }
 
 void Interface::hand_over(std::span<u8> packet, u64 buffer) {
@@ -202,7 +235,7 @@ void Interface::hand_over(std::span<u8> packet, u64 buffer) {
     flush();
     if (!gatherer_.add(packet)) {
       tun_.write(packet);
-      datagrams_.give_back(buffer);
+      give_back(buffer);
       return;
     }
   }
@@ -213,24 +246,32 @@ void Interface::flush() {
   if (gatherer_.empty()) return;
   const auto [header, parts] = gatherer_.take();
   tun_.write(header, parts);
-  for (const u64 buffer : gathered_) datagrams_.give_back(buffer);
+  for (const u64 buffer : gathered_) give_back(buffer);
   gathered_.clear();
 }
 
-// True: something came while the queue was told to wake us.
-bool Interface::wait_for_received() {
+// True: something came while the queues were told to wake us. Sends are waited for only where they hold up others.
+bool Interface::wait() {
   ibv_cq* queue = nullptr;
   void* unused = nullptr;
   while (::ibv_get_cq_event(channel_.get(), &queue, &unused) == 0) {
-    armed_ = false;
-    ++events_;
+    const bool of_sends = queue == sent_.get();
+    (of_sends ? sent_armed_ : received_armed_) = false;
+    ++(of_sends ? sent_events_ : received_events_);
   }
   constexpr u32 often_enough = 1024;  // acknowledging takes a lock
-  if (events_ >= often_enough) ::ibv_ack_cq_events(received_.get(), std::exchange(events_, 0U));
-  if (armed_) return false;
+  if (received_events_ >= often_enough) ::ibv_ack_cq_events(received_.get(), std::exchange(received_events_, 0U));
+  if (sent_events_ >= often_enough) ::ibv_ack_cq_events(sent_.get(), std::exchange(sent_events_, 0U));
+  bool any = false;
+  if (paused_ && !sent_armed_) {
+    ::ibv_req_notify_cq(sent_.get(), 0);
+    sent_armed_ = true;
+    any = take_sent();
+  }
+  if (received_armed_) return any;
   ::ibv_req_notify_cq(received_.get(), 0);
-  armed_ = true;
-  return take_received();
+  received_armed_ = true;
+  return take_received() || any;
 }
 
 }  // namespace softib::ipoib
