@@ -13,7 +13,7 @@ constexpr u64 align_up(u64 size, u64 to) { return (size + to - 1) / to * to; }
 
 Result<Slots> Slots::make(ibv_pd* pd) {
   constexpr u64 line = 64;
-  constexpr u64 data = align_up(encapsulation_size + room, line);
+  constexpr u64 data = align_up(Slot::packet_at + room, line);
   constexpr u64 headers = most_segments * Cutter::header_room;
   auto region = Region::make(pd, (data + headers) * count);
   if (!region) return fail(region.error());

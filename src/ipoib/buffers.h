@@ -8,21 +8,40 @@
 
 namespace softib::ipoib {
 
-// A packet on its way from the kernel to the wire. It is read behind room for the encapsulation header; when it is cut,
-// the headers of its segments lie beside it.
+// A packet on its way from the kernel to the wire. Where it is cut, the headers of its segments lie beside it.
+//
+//    0                4          6            16
+//   +----------------+----------+------------+-----------+
+//   | encapsulation  |          | VnetHeader |  packet   |    on a connection
+//   +----------------+----------+------------+-----------+
+//                                   12: encapsulation         as a datagram
 struct Slot {
+  static constexpr u32 vnet_at = 6, datagram_at = 12, packet_at = 16;
+
   u32 number = 0;
-  u8* data = nullptr;  // encapsulation header, then the packet
+  u8* data = nullptr;
   u8* headers = nullptr;
   VnetHeader vnet;
   u32 size = 0;  // of the packet
 
-  void encapsulate(EtherType type) const {
-    put16(data, static_cast<u16>(type));
-    put16(data + 2, 0);
-  }
-  [[nodiscard]] u8* packet() const { return data + encapsulation_size; }
+  [[nodiscard]] u8* packet() const { return data + packet_at; }
   [[nodiscard]] View view() const { return {packet(), size}; }
+  // As it goes out.
+  std::span<u8> as_datagram(EtherType type) const {
+    encapsulate(data + datagram_at, type);
+    return {data + datagram_at, encapsulation_size + size};
+  }
+  std::span<u8> as_message(EtherType type) const {
+    encapsulate(data, type);
+    std::memcpy(data + vnet_at, &vnet, sizeof vnet);
+    return {data, packet_at + size};
+  }
+
+ private:
+  static void encapsulate(u8* at, EtherType type) {
+    put16(at, static_cast<u16>(type));
+    put16(at + 2, 0);
+  }
 };
 
 class Slots {

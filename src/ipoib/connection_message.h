@@ -1,7 +1,7 @@
 // How two of these services make an RC connection, in connected mode.
 //
-// RFC 4755 makes connections by the CM, under service ids that only a kernel may listen on: rdma_cm, the user's way to the
-// CM, lets listeners of AF_IB choose within its own ranges. So the same facts as in the CM's REQ, REP and REJ go as
+// RFC 4755 makes connections by the CM, under service ids that only a kernel may listen on: rdma_cm, the user's way to
+// the CM, lets listeners of AF_IB choose within its own ranges. So the same facts as in the CM's REQ, REP and REJ go as
 // datagrams between the UD queue pairs, to hosts whose hardware address says that they understand (takes_messages). As
 // with the kernel's connected mode a connection carries packets one way, from the one who asked for it.
 //
@@ -10,11 +10,14 @@
 //   | version | kind   | reserved | number     | RC QPN     | PSN        | hardware address of    |
 //   |    1    |        |          |            |            |            | who sends this         |
 //   +---------+--------+----------+------------+------------+------------+------------------------+
-//   |          MTU of packets that the sender of this takes, with encapsulation (36 to 40)         |
+//   |          largest message that the sender of this takes (36 to 40)                              |
 //   +----------------------------------------------------------------------------------------------+
 //
-// The one who asks chooses the number, and repeats it in all that concerns the connection; it may ask again with the same
-// one when no answer comes.
+// On the connection itself each message is encapsulation, two bytes of 0, the VnetHeader (little endian) of the
+// sender's kernel, and the packet. So checksums need not be made nor tested on the way: an RC connection has its own.
+//
+// The one who asks chooses the number, and repeats it in all that concerns the connection; it may ask again with the
+// same one when no answer comes.
 #pragma once
 
 #include "ipoib/packets.h"

@@ -12,7 +12,7 @@ constexpr u32 most_tries = 6;
 constexpr milliseconds first_wait{50}, after_failure{1000}, stalled_for{1000};
 constexpr std::chrono::minutes unused_for{10};
 constexpr std::size_t most_incoming = 4096;
-constexpr u32 message_size = connected_mtu + encapsulation_size;
+constexpr u32 message_size = connected_mtu + Slot::packet_at;
 
 ibv_mtu code_of(u32 bytes) {
   int code = IBV_MTU_256;
@@ -96,8 +96,8 @@ Result<void> Connections::connect(ibv_qp* pair, const ConnectionMessage& peer, u
   attributes.retry_cnt = 5;
   attributes.rnr_retry = 7;
   attributes.sq_psn = own_psn;
-  constexpr int to_rts = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                         IBV_QP_MAX_QP_RD_ATOMIC;
+  constexpr int to_rts =
+      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
   if (const int failed = ::ibv_modify_qp(pair, &attributes, to_rts)) return fail(failed);
   return {};
 }
@@ -112,10 +112,9 @@ Connections::Way Connections::send(Slot& slot, EtherType type, const HardwareAdd
   }
   Outgoing& connection = *at->second;
   if (connection.state != Outgoing::State::ready) return Way::waits;
-  if (encapsulation_size + slot.size > connection.mtu) return Way::none;
-  if (!finish_checksum(slot.vnet, {slot.packet(), slot.size})) return Way::none;
-  slot.encapsulate(type);
-  ibv_sge part{reinterpret_cast<u64>(slot.data), encapsulation_size + slot.size, uses_.slots->key()};
+  if (Slot::packet_at + slot.size > connection.mtu) return Way::none;
+  const auto bytes = slot.as_message(type);
+  ibv_sge part{reinterpret_cast<u64>(bytes.data()), static_cast<u32>(bytes.size()), uses_.slots->key()};
   ibv_send_wr request{};
   request.wr_id = slot.number;
   request.sg_list = &part;

@@ -1,5 +1,5 @@
-// Connected mode: RC queue pairs to hosts that take them. Each carries packets one way; what arrives on those that others
-// have made goes into buffers that all of them share.
+// Connected mode: RC queue pairs to hosts that take them. Each carries packets one way; what arrives on those that
+// others have made goes into buffers that all of them share.
 #pragma once
 
 #include <map>
@@ -31,9 +31,9 @@ class Connections {
   void stop(bool tell);
 
   enum class Way : u8 {
-    taken,     // the slot is on its way
-    waits,     // not now: hold() a frame, or send a datagram
-    none,      // this host takes no connections now
+    taken,  // the slot is on its way
+    waits,  // not now: hold() a frame, or send a datagram
+    none,   // this host takes no connections now
   };
   [[nodiscard]] Way send(Slot& slot, EtherType type, const HardwareAddress& to);
   void hold(Frame frame);

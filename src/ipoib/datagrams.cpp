@@ -91,12 +91,12 @@ bool Datagrams::send(Slot& slot, EtherType type, const Target& target, u32 mtu) 
     return send_cut(slot, *cutter, type, target);
   }
   if (slot.size > mtu || !finish_checksum(slot.vnet, {slot.packet(), slot.size})) return false;
-  slot.encapsulate(type);
-  return send_whole(slot, target);
+  return send_whole(slot, type, target);
 }
 
-bool Datagrams::send_whole(Slot& slot, const Target& target) {
-  parts_[0][0] = {reinterpret_cast<u64>(slot.data), encapsulation_size + slot.size, slots_->key()};
+bool Datagrams::send_whole(Slot& slot, EtherType type, const Target& target) {
+  const auto bytes = slot.as_datagram(type);
+  parts_[0][0] = {reinterpret_cast<u64>(bytes.data()), static_cast<u32>(bytes.size()), slots_->key()};
   requests_[0] = {};
   requests_[0].num_sge = 1;
   return post(1, slot.number, target);

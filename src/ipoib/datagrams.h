@@ -48,7 +48,7 @@ class Datagrams {
   }
 
  private:
-  [[nodiscard]] bool send_whole(Slot& slot, const Target& target);
+  [[nodiscard]] bool send_whole(Slot& slot, EtherType type, const Target& target);
   [[nodiscard]] bool send_cut(Slot& slot, const Cutter& cutter, EtherType type, const Target& target);
   [[nodiscard]] bool post(u32 count, u32 slot, const Target& target);
 

@@ -72,8 +72,8 @@ Told<void> Interface::make_connections() {
   };
   auto connections = Connections::make(around_.loop, port_, uses);
   if (!connections)
-    return complain(fmt::format("{}: no buffers for connections: {}", tun_.name(),
-                                std::strerror(to_int(connections.error()))));
+    return complain(
+        fmt::format("{}: no buffers for connections: {}", tun_.name(), std::strerror(to_int(connections.error()))));
   connections_ = std::move(*connections);
   return {};
 }

@@ -75,6 +75,7 @@ class Interface {
   // -- from the wire to the kernel
   bool take_received();
   void receive(const ibv_wc& wc);
+  void receive_message(const ibv_wc& wc);
   void give_back(u64 buffer);
   void receive_packet(EtherType type, std::span<u8> packet, u64 buffer);
   void hand_over(std::span<u8> packet, u64 buffer);
@@ -107,7 +108,7 @@ class Interface {
   std::vector<Prefixed> addresses_;
   std::unordered_map<Ip, Destination, BytesHash> destinations_;
   HardwareAddress own_;
-  u32 mtu_ = 2044;  // of what goes by UD
+  u32 mtu_ = 2044;                             // of what goes by UD
   u32 received_events_ = 0, sent_events_ = 0;  // not acknowledged yet
   bool received_armed_ = false, sent_armed_ = false;
   bool paused_ = false;  // no slot is free to read packets into

@@ -258,7 +258,8 @@ std::string text_of(const char* path) {
   return text.str();
 }
 
-// "2       eth0      :     1      V3" and below it, indented, "010000E0     1 0:00000000": the address as the number that it is in this machine's byte order.
+// "2       eth0      :     1      V3" and below it, indented, "010000E0     1 0:00000000": the address as the number
+// that it is in this machine's byte order.
 void parse_igmp(const std::string& interface, std::string_view text, std::vector<Ip>& groups) {
   std::istringstream lines{std::string(text)};
   bool ours = false;

@@ -12,6 +12,12 @@ namespace {
 constexpr u32 batch = 64;  // packets of one direction before the other has its turn
 constexpr std::size_t most_destinations = 16'384;
 
+// The type says so, and the packet as well.
+bool is_ip(EtherType type, View packet) {
+  if (packet.empty()) return false;
+  return (type == EtherType::ipv4 && packet[0] >> 4 == 4) || (type == EtherType::ipv6 && packet[0] >> 4 == 6);
+}
+
 }  // namespace
 
 bool Interface::work() {
@@ -31,12 +37,13 @@ bool Interface::read_packets() {
   u32 count = 0;
   while (count < batch && !slots_.empty()) {
     Slot& slot = slots_.take();
-    const auto size = tun_.read(slot.vnet, {slot.packet(), Slots::room});
+    const auto size = tun_.read({slot.data + Slot::vnet_at, sizeof slot.vnet + Slots::room});
     if (!size) {
       slots_.give_back(slot.number);
       break;
     }
-    slot.size = *size;
+    std::memcpy(&slot.vnet, slot.data + Slot::vnet_at, sizeof slot.vnet);
+    slot.size = *size - static_cast<u32>(sizeof slot.vnet);
     ++count;
     send_packet(slot);
   }
@@ -206,23 +213,33 @@ void Interface::give_back(u64 buffer) {
 }
 
 void Interface::receive(const ibv_wc& wc) {
-  const bool connected = wc.wr_id & Connections::tag;
-  const u32 in_front = encapsulation_size + (connected ? 0 : Datagrams::grh_size);
   if (wc.status != IBV_WC_SUCCESS) return give_back(wc.wr_id);
-  const bool own = !connected && wc.src_qp == datagrams_.qpn() && wc.slid == port_.attributes().lid;
+  if (wc.wr_id & Connections::tag) return receive_message(wc);
+  constexpr u32 in_front = encapsulation_size + Datagrams::grh_size;
+  const bool own = wc.src_qp == datagrams_.qpn() && wc.slid == port_.attributes().lid;
   if (own || wc.byte_len < in_front) return give_back(wc.wr_id);
-  if (connected) connections_->received(wc.qp_num);
-  u8* packet = (connected ? connections_->buffer(wc.wr_id) : datagrams_.buffer(wc.wr_id)) + in_front;
+  u8* packet = datagrams_.buffer(wc.wr_id) + in_front;
   const auto type = static_cast<EtherType>(get16(packet - encapsulation_size));
   receive_packet(type, {packet, wc.byte_len - in_front}, wc.wr_id);
 }
 
+// Connections carry what the other kernel said of the packet: there is nothing to cut, to put together or to check.
+void Interface::receive_message(const ibv_wc& wc) {
+  connections_->received(wc.qp_num);
+  u8* data = connections_->buffer(wc.wr_id);
+  if (wc.byte_len > Slot::packet_at) {
+    const std::span<u8> packet(data + Slot::packet_at, wc.byte_len - Slot::packet_at);
+    if (is_ip(static_cast<EtherType>(get16(data)), packet))
+      tun_.write_whole({data + Slot::vnet_at, wc.byte_len - Slot::vnet_at});
+  }
+  give_back(wc.wr_id);
+}
+
 void Interface::receive_packet(EtherType type, std::span<u8> packet, u64 buffer) {
-  const bool v4 = type == EtherType::ipv4, v6 = type == EtherType::ipv6;
-  const bool whole = (v4 || v6) && !packet.empty() && packet[0] >> 4 == (v4 ? 4 : 6);
-  if (whole && !(v6 && is_discovery(packet))) return hand_over(packet, buffer);
+  const bool ip = is_ip(type, packet);
+  if (ip && !is_discovery(packet)) return hand_over(packet, buffer);
   std::optional<AddressNews> news;
-  if (whole) news = parse_discovery(packet);
+  if (ip) news = parse_discovery(packet);
   if (type == EtherType::arp) news = parse_arp(packet);
   if (news) take_news(*news);
   if (type == EtherType::connection && connections_)

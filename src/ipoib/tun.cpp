@@ -67,18 +67,21 @@ void Tun::set_carrier(bool on) {
   ::ioctl(fd(), TUNSETCARRIER, &carrier);
 }
 
-std::optional<u32> Tun::read(VnetHeader& header, std::span<u8> room) {
-  const iovec parts[] = {{&header, sizeof header}, {room.data(), room.size()}};
-  const auto got = ::readv(fd(), parts, 2);
-  if (got < static_cast<ssize_t>(sizeof header)) return std::nullopt;
-  return static_cast<u32>(got) - static_cast<u32>(sizeof header);
+std::optional<u32> Tun::read(std::span<u8> room) {
+  const auto got = ::read(fd(), room.data(), room.size());
+  if (got < static_cast<ssize_t>(sizeof(VnetHeader))) return std::nullopt;
+  return static_cast<u32>(got);
+}
+
+// Lost are what comes to an interface that is down, and packets that the kernel doesn't like: as on any network.
+void Tun::write_whole(std::span<const u8> bytes) {
+  [[maybe_unused]] const auto written = ::write(fd(), bytes.data(), bytes.size());
 }
 
 void Tun::write(const VnetHeader& header, std::span<const iovec> parts) {
   std::array<iovec, Gatherer::most_pieces + 2> all;
   all[0] = {const_cast<VnetHeader*>(&header), sizeof header};
   std::copy(parts.begin(), parts.end(), all.begin() + 1);
-  // An interface that is down, or a packet that the kernel doesn't like: it is lost, as on any network.
   [[maybe_unused]] const auto written = ::writev(fd(), all.data(), static_cast<int>(parts.size() + 1));
 }
 

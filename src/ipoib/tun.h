@@ -21,8 +21,9 @@ class Tun {
   [[nodiscard]] const std::string& name() const { return name_; }
 
   void set_carrier(bool on);
-  // Size of a packet; nullopt: there is none now.
-  [[nodiscard]] std::optional<u32> read(VnetHeader& header, std::span<u8> room);
+  // A VnetHeader and the packet behind it: size of both; nullopt: there is none now.
+  [[nodiscard]] std::optional<u32> read(std::span<u8> room);
+  void write_whole(std::span<const u8> header_and_packet);
   void write(const VnetHeader& header, std::span<const iovec> parts);
   void write(std::span<const u8> packet);
 
