@@ -22,7 +22,8 @@ Told<Fd> make_device(const std::string& name) {
   request.ifr_flags = wanted_flags;
   std::strncpy(request.ifr_name, name.c_str(), IFNAMSIZ - 1);
   if (::ioctl(fd.get(), TUNSETIFF, &request) == 0) return fd;
-  if (errno == EBUSY) return complain(fmt::format("{}: an interface of that name is there already", name));
+  if (errno == EBUSY || (errno == EINVAL && ::if_nametoindex(name.c_str()) != 0))
+    return complain(fmt::format("{}: an interface of that name is there already", name));
   if (errno == EPERM)
     return complain(
         fmt::format("{}: no right to make interfaces in this network namespace (CAP_NET_ADMIN); see --tun-fd", name));
