@@ -24,6 +24,7 @@ struct RouteOwner {
 struct Way {
   std::vector<u32> ports;  // that they reach, ascending; none: all get lost
   std::vector<u32> there;  // of the segment's links, in order
+  // Multicast: for each port, the number of lossy links beyond the first, and these; nothing if there are none at all.
   std::vector<u32> back;
 };
 

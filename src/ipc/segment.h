@@ -268,6 +268,8 @@ struct alignas(cache_line) Traffic {
   std::atomic<u64> out_words;
   std::atomic<u64> back_packets;  // the other way: acknowledgements and responses
   std::atomic<u64> back_words;
+  std::atomic<u64> astray_packets;  // answers that take the peer's way, which does not lead back here
+  std::atomic<u64> astray_words;
 };
 
 struct alignas(cache_line) Ah {

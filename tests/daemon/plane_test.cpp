@@ -162,6 +162,32 @@ TEST_F(Ways, LostPacketsCrossLinksUpToWhereTheyAreLost) {
   EXPECT_EQ(plane->network().counters(leaving).of[static_cast<u32>(net::Cause::xmit_discard)], 3U);
 }
 
+TEST_F(Ways, AnswersWithoutAWayAreCountedWhereTheyGetLost) {
+  begin("{hosts: 2}");
+  constexpr u32 peer = 0x21;
+  ipc::Segment& segment = control->segment();
+  segment.qps[owner.id].dest_qpn = peer;
+  segment.qps[peer].dest_qpn = owner.id;
+  EXPECT_FALSE(find().ports.empty());
+  // 0xbff is nobody's: the switch has no entry for it.
+  EXPECT_TRUE(plane->find({ipc::ObjectKind::qp, peer}, 2, 0xbff, 0, 0xffff).ports.empty());
+  const u64 sent = plane->counters(2).xmit_packets;
+  segment.qps[owner.id].traffic.astray_packets = 3;
+  segment.qps[owner.id].traffic.astray_words = 21;
+  EXPECT_EQ(plane->counters(2).xmit_packets, sent + 3) << "as far as the switch they come";
+  const net::PortRef at{plane->network().switch_node(0), 2};
+  const auto relay_errors = [&] {
+    return plane->network().counters(at).of[static_cast<u32>(net::Cause::switch_relay)];
+  };
+  EXPECT_EQ(relay_errors(), 3U);
+  segment.qps[owner.id].traffic.astray_packets = 5;
+  EXPECT_FALSE(plane->find({ipc::ObjectKind::qp, peer}, 2, segment.ports[1].lid, 0, 0xffff).ports.empty());
+  EXPECT_EQ(relay_errors(), 5U) << "what went the old way is counted there";
+  segment.qps[owner.id].traffic.astray_packets = 6;
+  EXPECT_EQ(plane->counters(2).xmit_packets, sent + 6);
+  EXPECT_EQ(relay_errors(), 5U);
+}
+
 TEST_F(Ways, MulticastWithoutMembersReachesTheSendersPortOnly) {
   begin("{hosts: 3}");
   EXPECT_EQ(plane->find_multicast(owner, 1, 0xc001, 0).ports, std::vector<u32>{1});

@@ -136,6 +136,31 @@ TEST_F(Passage, LostAnswersAreLostToo) {
   EXPECT_EQ(link(back).lost_packets, 3U);
 }
 
+// The peer's way does not lead back: no matter of links, but of tables.
+TEST_F(Passage, AnswersThatGoAstrayAreCountedOncePerTry) {
+  const u32 qpn = connected();
+  world.record(world.record(qpn).dest_qpn).av.port = 0;
+  post(world, qpn, transfer(WrOpcode::rdma_read));
+  EXPECT_EQ(world.ring(qpn), 0);
+  const auto done = world.wait_for(scq, 1);
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done[0].status, static_cast<u32>(WcStatus::retry_exc_err));
+  const ipc::Traffic& traffic = world.record(qpn).traffic;
+  EXPECT_EQ(traffic.out_packets, 3U);
+  EXPECT_EQ(traffic.back_packets, 0U);
+  EXPECT_EQ(traffic.astray_packets % 3, 0U);
+  EXPECT_GE(traffic.astray_packets, 3U * 16) << "all that the responder sends of 64 KiB";
+}
+
+TEST_F(Passage, WhoExpectsNoAnswerNeedsNoWayBack) {
+  const u32 qpn = connected(QpType::uc);
+  world.record(world.record(qpn).dest_qpn).av.port = 0;
+  std::memset(mine->data(), 5, 64);
+  static_cast<void>(time_of(qpn, transfer(WrOpcode::rdma_write, 64), 1));
+  EXPECT_EQ(theirs->data()[63], 5);
+  EXPECT_EQ(world.record(qpn).traffic.astray_packets, 0U);
+}
+
 // 16 packets each, of which one in five gets lost: only retries bring any message through.
 TEST_F(Passage, RetriesGetPastLosses) {
   link(there).drop = 0.2;
@@ -173,6 +198,66 @@ TEST_F(Passage, UnreliableMessagesGetLostInSilence) {
   link(there).drop = 0;
   static_cast<void>(time_of(from, send, 1));
   EXPECT_EQ(world.poll(rcq).size(), 1U);
+}
+
+// Members on ports 2 and 3, whose ways share link 5; 6 is on that to 3 alone.
+struct Multicast : Passage {
+  static constexpr u32 group = 1, shared = 5, alone = 6;
+
+  void SetUp() override {
+    Passage::SetUp();
+    from = world.qp(1, QpType::ud, scq, world.cq());
+    for (const u32 port : {2U, 3U}) {
+      cqs.push_back(world.cq());
+      members.push_back(world.qp(2, QpType::ud, world.cq(), cqs.back()));
+      world.record(members.back()).port = port;
+      world.segment().ports[port].state = ipc::PortState::active;
+    }
+    ipc::Group& record = world.segment().groups[group];
+    record.members = u64{world.way({}, {}, members)} * ipc::page_size + sizeof(ipc::Way);  // as good a list as any
+    record.member_count = static_cast<u32>(members.size());
+    send = transfer(WrOpcode::send, 64);
+    send.remote_qpn = 0xff'ffff;
+    send.qkey = 0x1234;
+    send.ah = world.ah(1, 2, true);
+    auto& av = world.segment().ahs[send.ah].av;
+    av.group = group;
+    av.reach = ipc::Reach::listed;
+    lead_past({0, 1, shared, 2, shared, alone});
+  }
+  // For ports 1, 2 and 3.
+  void lead_past(const std::vector<u32>& links) {
+    world.segment().ahs[send.ah].av.way = world.way({there}, links, {1, 2, 3});
+  }
+  // The ports where it arrives.
+  std::vector<u32> reached() {
+    for (const u32 member : members) post_receive(world, member, 1, {{theirs->address(), 4096, rkey}});
+    static_cast<void>(time_of(from, send, 1));
+    std::vector<u32> found;
+    for (size_t i = 0; i < cqs.size(); ++i)
+      if (!world.poll(cqs[i]).empty()) found.push_back(world.record(members[i]).port);
+    return found;
+  }
+
+  u32 from = 0;
+  Send send;
+  std::vector<u32> cqs, members;
+};
+
+TEST_F(Multicast, ACopyIsLostBehindTheLossyLinkOnly) {
+  EXPECT_EQ(reached(), (std::vector<u32>{2, 3}));
+  link(alone).drop = 1;
+  EXPECT_EQ(reached(), (std::vector<u32>{2}));
+  EXPECT_EQ(link(alone).lost_packets, 1U);
+  link(shared).drop = 1;
+  EXPECT_TRUE(reached().empty());
+  EXPECT_EQ(link(shared).lost_packets, 1U) << "once for all behind it";
+  EXPECT_EQ(link(alone).lost_packets, 1U) << "it never came that far";
+}
+
+TEST_F(Multicast, NonsenseEndsWithinTheList) {
+  lead_past({0, 0xffff'ffff, shared, alone});
+  EXPECT_EQ(reached(), (std::vector<u32>{2, 3}));
 }
 
 TEST_F(Passage, FlushedWhileOnTheWay) {

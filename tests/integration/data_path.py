@@ -107,6 +107,8 @@ def way_back_counts_too(fabric):
     try:
         status, output = Pair(fabric, ["ib_write_bw", "-n", "200", "-u", "8"]).finish()
         check(status not in (0, None), f"status {status}\n{output}")
+        errors = run(fabric, "beta", "perfquery", "-a", str(leaf))
+        check(re.search(r"PortRcvSwitchRelayErrors:\.+[1-9]", errors), f"answers are counted where they end\n{errors}")
     finally:
         forwarding_entry(fabric, leaf, alpha, 7)
     status, output = Pair(fabric, ["ib_write_bw", "-n", "200"]).finish()

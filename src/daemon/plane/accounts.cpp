@@ -14,7 +14,8 @@ u64 load(const std::atomic<u64>& counter) { return counter.load(std::memory_orde
 Accounts::Counts Accounts::read(RouteOwner owner) const {
   const ipc::Traffic& traffic = owner.kind == ipc::ObjectKind::ah ? segment_.ahs[owner.id & (ipc::max_ahs - 1)].traffic
                                                                   : segment_.qps[owner.id & (ipc::max_qps - 1)].traffic;
-  return {load(traffic.out_packets), load(traffic.out_words), load(traffic.back_packets), load(traffic.back_words)};
+  return {load(traffic.out_packets), load(traffic.out_words),      load(traffic.back_packets),
+          load(traffic.back_words),  load(traffic.astray_packets), load(traffic.astray_words)};
 }
 
 // What a trap about one of its packets tells.
@@ -44,12 +45,35 @@ void Accounts::settle(RouteOwner owner, Account& account) {
   account.seen = now;
   network_.count(account.there, {grown[0], grown[1], account.multicast});
   if (grown[2]) network_.count(account.back, {grown[2], grown[3], false});
+  if (grown[4]) settle_answers(owner, grown[4], grown[5]);
   if (grown[0] == 0) return;
   for (const net::Path& path : account.losses) network_.count_loss(path, facts_of(owner), grown[0]);
 }
 
-// What was counted until now went along the old way.
+std::optional<RouteOwner> Accounts::peer_of(RouteOwner owner) const {
+  if (owner.kind != ipc::ObjectKind::qp) return std::nullopt;
+  const u32 peer = segment_.qps[owner.id & (ipc::max_qps - 1)].dest_qpn;
+  return RouteOwner{ipc::ObjectKind::qp, peer};
+}
+
+// They went along the peer's way, and got lost where that ends.
+void Accounts::settle_answers(RouteOwner owner, u64 packets, u64 words) {
+  const auto peer = peer_of(owner);
+  const auto found = peer ? accounts_.find(*peer) : accounts_.end();
+  if (found == accounts_.end()) return;
+  network_.count(found->second.there, {packets, words, false});
+  for (const net::Path& path : found->second.losses) network_.count_loss(path, facts_of(*peer), packets);
+}
+
+void Accounts::settle_peer(RouteOwner owner) {
+  const auto peer = peer_of(owner);
+  const auto found = peer ? accounts_.find(*peer) : accounts_.end();
+  if (found != accounts_.end()) settle(*peer, found->second);
+}
+
+// What was counted until now went along the old way; so did the answers to what the peer asked.
 Accounts::Account& Accounts::begin(RouteOwner owner) {
+  settle_peer(owner);
   auto [found, fresh] = accounts_.try_emplace(owner);
   Account& account = found->second;
   if (fresh)
@@ -85,6 +109,7 @@ void Accounts::take_tree(RouteOwner owner, const std::vector<net::Path>& paths) 
 void Accounts::forget(RouteOwner owner) {
   auto found = accounts_.find(owner);
   if (found == accounts_.end()) return;
+  settle_peer(owner);
   settle(owner, found->second);
   accounts_.erase(found);
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "daemon/routes.h"
@@ -26,7 +27,7 @@ class Accounts {
   void settle_all();
 
  private:
-  using Counts = std::array<u64, 4>;  // as ipc::Traffic
+  using Counts = std::array<u64, 6>;  // as ipc::Traffic
   struct Account {
     std::vector<net::Hop> there;
     std::vector<net::Hop> back;
@@ -39,6 +40,9 @@ class Accounts {
   [[nodiscard]] net::BadKey facts_of(RouteOwner owner) const;
   Account& begin(RouteOwner owner);
   void settle(RouteOwner owner, Account& account);
+  void settle_peer(RouteOwner owner);
+  void settle_answers(RouteOwner owner, u64 packets, u64 words);
+  [[nodiscard]] std::optional<RouteOwner> peer_of(RouteOwner owner) const;
 
   ipc::Segment& segment_;
   net::Network& network_;

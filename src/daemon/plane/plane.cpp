@@ -221,18 +221,36 @@ Way Plane::find(RouteOwner owner, u32 port, u16 dlid, u8 sl, u16 pkey) {
   return way;
 }
 
+std::vector<u32> Plane::lossy_links(std::span<const net::Hop> hops) {
+  std::vector<net::Hop> lossy;
+  for (const net::Hop& hop : hops)
+    if (const net::LinkQuality quality = network_->quality(hop.out); quality.drop > 0 || quality.bit_error_rate > 0)
+      lossy.push_back(hop);
+  return shapes_.of(lossy);
+}
+
 // The sender's own port is always reached: its HCA hands the packet to other members there. Of the links, the first
-// holds up the sender; copies that get lost further on are nobody's time.
+// holds up the sender; further on, copies get lost one by one, and take nobody's time.
 Way Plane::find_multicast(RouteOwner owner, u32 port, u16 mlid, u8 sl) {
   if (port == 0 || port >= refs_.size()) return {};
   const std::vector<net::Path> paths = network_->walk_multicast(refs_[port], mlid, sl, pkey_or_first(port, 0));
-  Way way{{port}, {}, {}};
+  std::map<u32, std::vector<u32>> copies{{port, {}}};  // the lossy links of each
+  bool lossy = false;
+  Way way;
   for (const net::Path& path : paths) {
+    if (path.hops.empty()) continue;
+    if (way.there.empty()) way.there = shapes_.of(std::span(path.hops).first(1));
     const u32 end = path.loss == net::Loss::none ? index_of(path.end) : 0;
-    if (end) way.ports.push_back(end);
-    if (way.there.empty() && !path.hops.empty()) way.there = shapes_.of(std::span(path.hops).first(1));
+    if (!end) continue;
+    const auto& links = copies[end] = lossy_links(std::span(path.hops).subspan(1));
+    lossy |= !links.empty();
   }
-  std::sort(way.ports.begin(), way.ports.end());
+  for (const auto& [end, links] : copies) {
+    way.ports.push_back(end);
+    if (!lossy) continue;
+    way.back.push_back(static_cast<u32>(links.size()));
+    way.back.insert(way.back.end(), links.begin(), links.end());
+  }
   accounts_.take_tree(owner, paths);
   return way;
 }
@@ -320,9 +338,7 @@ void Plane::umad_readable(u32 file, u64 now) {
   }
 }
 
-void Plane::send(u32 port, const wire::Packet& packet) {
-  network_->send(refs_[port], packet);
-}
+void Plane::send(u32 port, const wire::Packet& packet) { network_->send(refs_[port], packet); }
 
 void Plane::deliver(u32 file, const ipc::UmadFrame& frame, std::span<const u8> mad) {
   files_.deliver(file, frame, mad);

@@ -106,6 +106,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   [[nodiscard]] u16 pkey_index(u32 port, u16 pkey) const override;
   [[nodiscard]] wire::GidBytes gid(u32 port, u8 index) const override;
 
+  [[nodiscard]] std::vector<u32> lossy_links(std::span<const net::Hop> hops);
   void settle_traffic();
   void settle_violations(u32 port);
   void number_ports(const fabric::Fabric& fabric);

@@ -242,6 +242,15 @@ void count_failure(const SendWork& work, u64 bytes, const Outcome& outcome) {
   count(work.qp.traffic, cost);
 }
 
+// The request arrives, and the peer answers into the void.
+Outcome go_unanswered(const SendWork& work, u64 bytes) {
+  WireCost cost = cost_of(work, bytes);
+  add_alone(work.qp.traffic.astray_packets, std::exchange(cost.back_packets, 0));
+  add_alone(work.qp.traffic.astray_words, std::exchange(cost.back_words, 0));
+  count(work.qp.traffic, cost);
+  return Outcome::lost();
+}
+
 // Statuses of the requester's own making: nothing was sent.
 bool is_local(WcStatus status) {
   return status == WcStatus::loc_len_err || status == WcStatus::loc_qp_op_err || status == WcStatus::loc_prot_err;
@@ -268,6 +277,8 @@ Outcome send(Context& context, const SendWork& work, const Buffers& local) {
       return *held;
     }
   }
+  if (peer && is_reliable(qp) && !answers_reach(context, qp, *peer)) [[unlikely]]
+    return go_unanswered(work, local.total);
   const Outcome outcome = peer ? reach_peer(context, work, *peer, local) : no_answer(qp);
   if (peer && outcome.verdict == Verdict::completed && outcome.status == WcStatus::success) [[likely]]
     advance(work, *peer, local.total);

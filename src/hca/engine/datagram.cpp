@@ -87,8 +87,15 @@ void deliver_datagram(Context& context, Qp& target, const Datagram& datagram) {
   static_cast<void>(deliver(context, target, message));
 }
 
+bool gets_copy(std::span<const u32> reached, u32 port, const std::vector<bool>& lost) {
+  const auto found = std::lower_bound(reached.begin(), reached.end(), port);
+  if (found == reached.end() || *found != port) return false;
+  const auto at = static_cast<size_t>(found - reached.begin());
+  return at >= lost.size() || !lost[at];
+}
+
 // The members as they stand; softibd replaces the list, so a changed sequence means to look again.
-void deliver_to_group(Context& context, const Datagram& datagram, u32 index) {
+void deliver_to_group(Context& context, const Datagram& datagram, u32 index, const std::vector<bool>& lost) {
   const bool everyone = datagram.ah.av.reach == ipc::Reach::everyone;
   const std::span<const u32> reached = WayView(context.segment, datagram.ah.av).ports();
   ipc::Group& group = context.segment.groups[index & (ipc::max_groups - 1)];
@@ -104,8 +111,7 @@ void deliver_to_group(Context& context, const Datagram& datagram, u32 index) {
   auto* members = reinterpret_cast<const u32*>(context.segment.arena + (list & (ipc::arena_size - 1)));
   for (u32 i = 0; i < std::min<u64>(count, room); ++i) {
     Qp* member = context.qp(members[i]);
-    if (member && (everyone || std::binary_search(reached.begin(), reached.end(), member->port)))
-      deliver_datagram(context, *member, datagram);
+    if (member && (everyone || gets_copy(reached, member->port, lost))) deliver_datagram(context, *member, datagram);
   }
 }
 
@@ -152,7 +158,7 @@ Outcome carry_out_datagram(Context& context, const SendWork& work) {
 
   Datagram datagram{work, *ah, ah->av, local, global ? grh : nullptr, qkey};
   if (ah->av.group && ud.remote_qpn == multicast_qpn)
-    deliver_to_group(context, datagram, ah->av.group);
+    deliver_to_group(context, datagram, ah->av.group, lost_copies(context, ah->av, cost));
   else
     deliver_to_one(context, datagram, ud.remote_qpn, there);
   return Outcome::success();

@@ -139,7 +139,7 @@ u64 arrival(const Links& links, const SendWork& work, const WireCost& cost, u64 
                           work.opcode() == WrOpcode::fetch_add;
   u64 sent = send_over(links, links.there(), cost.out_words, start);
   u64 delay = delay_of(links, links.there());
-  const u64 answered = send_over(links, links.back(), cost.back_words, start);
+  const u64 answered = cost.back_words ? send_over(links, links.back(), cost.back_words, start) : start;
   if (comes_back) {
     sent = std::max(sent, answered);
     delay += delay_of(links, links.back());
@@ -147,6 +147,27 @@ u64 arrival(const Links& links, const SendWork& work, const WireCost& cost, u64 
   requester.sent_until = sent;
   return sent + delay;
 }
+
+// What becomes of a message on each link of a tree: the copies behind it share that.
+class Tree {
+ public:
+  Tree(const Links& links, u64 words) : links_(links), words_(words) {}
+
+  bool loses(u32 index) {
+    for (const auto& [known, lost] : thrown_)
+      if (known == index) return lost;
+    Link& link = links_.at(index);
+    const bool lost = first_lost(loss_of(link, words_), 1) == 0;
+    if (lost) link.lost_packets.fetch_add(1, std::memory_order_relaxed);
+    thrown_.emplace_back(index, lost);
+    return lost;
+  }
+
+ private:
+  const Links& links_;
+  u64 words_;
+  std::vector<std::pair<u32, bool>> thrown_;
+};
 
 Outcome lost_on_the_way(const ipc::Qp& qp) { return qp.type == ipc::QpType::rc ? Outcome::lost() : Outcome::success(); }
 
@@ -162,6 +183,21 @@ void note_posted(Context& context, const ipc::Qp& qp) {
     if (posted_at(wqe)) return;
     set_posted_at(wqe, now);
   }
+}
+
+std::vector<bool> lost_copies(Context& context, ipc::AddressVector& av, const WireCost& cost) {
+  const WayView way(context.segment, av);
+  std::span<const u32> rest = way.back();
+  if (rest.empty()) return {};
+  const Links links(context, av);
+  Tree tree(links, cost.out_words);
+  std::vector<bool> lost(way.ports().size());
+  for (size_t i = 0; i < lost.size() && !rest.empty(); ++i) {
+    const auto behind = rest.subspan(1).first(std::min<size_t>(rest[0], rest.size() - 1));
+    lost[i] = std::any_of(behind.begin(), behind.end(), [&](u32 link) { return tree.loses(link); });
+    rest = rest.subspan(1 + behind.size());
+  }
+  return lost;
 }
 
 std::optional<Outcome> pass(Context& context, const SendWork& work, ipc::AddressVector& av, const WireCost& cost) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <optional>
+#include <vector>
 
 #include "hca/engine/outcome.h"
 #include "hca/engine/send_work.h"
@@ -20,6 +21,9 @@ namespace softib::hca {
 // until requester.deadline, or got lost). Of a message without answer (UC, UD) a loss is a success that nobody sees.
 [[nodiscard]] std::optional<Outcome> pass(Context& context, const SendWork& work, ipc::AddressVector& av,
                                           const WireCost& cost);
+
+// Which copies of a multicast message get lost beyond the first link, by position in the way's ports. Empty: none.
+[[nodiscard]] std::vector<bool> lost_copies(Context& context, ipc::AddressVector& av, const WireCost& cost);
 
 // What stands in the queue behind a message that is on its way has been posted by now, and follows it without a gap.
 void note_posted(Context& context, const ipc::Qp& qp);

@@ -40,10 +40,11 @@ ipc::Qp* connected_peer(Context& context, ipc::Qp& qp) {
   if (!accepts_requests(peer->state.load(std::memory_order_acquire))) return nullptr;
   u32 there = port_behind(context, qp);
   if (there != peer->port || !can_talk(context, qp.port, there)) return nullptr;
-  if (port_behind(context, *peer) != qp.port) return nullptr;
   if (pkeys_match(qp.pkey, peer->pkey)) return peer;
   context.violations.note(ipc::KeyViolation::p_key, context.port(there), qp, *peer, qp.pkey);
   return nullptr;
 }
+
+bool answers_reach(Context& context, const ipc::Qp& qp, ipc::Qp& peer) { return port_behind(context, peer) == qp.port; }
 
 }  // namespace softib::hca

@@ -17,5 +17,7 @@ bool pkeys_match(u16 a, u16 b);
 // The peer of a connected QP, if requests of `qp` reach it: alive, of the same type, connected back to `qp`, in the
 // same partition, reachable. nullptr otherwise: the request is lost.
 ipc::Qp* connected_peer(Context& context, ipc::Qp& qp);
+// Whether what the peer sends reaches `qp`.
+bool answers_reach(Context& context, const ipc::Qp& qp, ipc::Qp& peer);
 
 }  // namespace softib::hca

@@ -26,10 +26,12 @@ class WayView {
 
   [[nodiscard]] std::span<const u32> ports() const { return ports_; }  // indices, ascending
   [[nodiscard]] std::span<const u32> there() const { return there_; }  // links
+  // Multicast: for each port, the number of lossy links beyond the first, and these; or nothing.
   [[nodiscard]] std::span<const u32> back() const { return back_; }
 
  private:
-  static constexpr u64 longest = ipc::max_ports + 128;  // a way has 64 hops at most
+  // A way has 64 hops at most; multicast has a few lossy links for each port.
+  static constexpr u64 longest = u64{4} * ipc::max_ports + 128;
 
   static std::span<const u32> take(std::span<const u32>& rest, u32 count) {
     const auto taken = rest.first(std::min<size_t>(count, rest.size()));
