@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -50,16 +51,27 @@ int exit_of(const CLI::App& app, const CLI::ParseError& error) {
   return used.starts_with("run ") ? run_failed : usage_error;
 }
 
+// The words behind `softib ssh`, if this is that. Under the name softib-ssh it is nothing else.
+std::optional<std::vector<std::string>> words_for_ssh(int argc, char** argv) {
+  const std::string_view program = argv[0] ? argv[0] : "";
+  const bool by_name = program.substr(program.rfind('/') + 1) == "softib-ssh";
+  const bool by_command = argc > 2 && std::string_view(argv[1]) == "ssh" && std::string_view(argv[2]) != "--help";
+  if (by_name) return std::vector<std::string>(argv + 1, argv + argc);
+  if (by_command) return std::vector<std::string>(argv + 2, argv + argc);
+  return std::nullopt;
+}
+
 }  // namespace
 
 int run_application(int argc, char** argv) {
+  if (auto words = words_for_ssh(argc, argv)) return run_ssh(*words);
   CLI::App app{std::string(about), "softib"};
   app.footer(std::string(examples));
   app.set_version_flag("--version", std::string("softib ") + SOFTIB_VERSION);
   app.require_subcommand(1);
   int exit_code = 0;
-  for (auto add : {add_up, add_down, add_status, add_run, add_env, add_list, add_topo, add_link, add_counters,
-                   add_switch, add_host, add_sm, add_scenario})
+  for (auto add : {add_up, add_down, add_status, add_run, add_shell, add_ssh, add_cp, add_hostfile, add_env, add_list,
+                   add_topo, add_link, add_counters, add_switch, add_host, add_sm, add_scenario})
     add(app, exit_code);
   try {
     app.parse(argc, argv);

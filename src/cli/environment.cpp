@@ -9,6 +9,7 @@
 
 #include "cli/daemon_call.h"
 #include "cli/installation.h"
+#include "cli/launchers.h"
 #include "cli/session_folder.h"
 #include "cli/status_query.h"
 #include "fabric/faults/ends.h"
@@ -127,6 +128,31 @@ fabric::Parsed<std::string> loadable_library() {
   return library;
 }
 
+std::string surrounding_fabric() {
+  const std::string_view dir = variable("SOFTIB_FABRIC_DIR");
+  const std::string_view name = dir.substr(dir.rfind('/') + 1);
+  return fabric::valid_fabric_name(name) && fabric::fabric_dir(name) == dir ? std::string(name) : "default";
+}
+
+bool has_host(const std::string& dir, std::string_view host) {
+  return fabric::valid_host_name(host) && ask_to_prepare(dir, host).has_value();
+}
+
+fabric::Parsed<std::vector<Variable>> launching_environment(std::string_view fabric) {
+  auto dir = running_folder(fabric);
+  if (!dir) return refuse(dir.error().text);
+  auto ssh = find_ssh();
+  if (!ssh) return refuse(ssh.error().text);
+  auto library = loadable_library();
+  if (!library) return refuse(library.error().text);
+  // Under the preload library the names of hosts resolve; without SOFTIB_HOST it does nothing else.
+  std::vector<Variable> variables{{"SOFTIB_FABRIC_DIR", *dir},
+                                  {"SOFTIB_HOST", std::nullopt},
+                                  {"LD_PRELOAD", with_preload(variable("LD_PRELOAD"), *library)}};
+  for (Variable& setting : launcher_variables(*ssh)) variables.push_back(std::move(setting));
+  return variables;
+}
+
 fabric::Parsed<HostEnvironment> host_environment(std::string_view fabric, std::string_view host) {
   auto dir = running_folder(fabric);
   if (!dir) return refuse(dir.error().text);
@@ -139,6 +165,8 @@ fabric::Parsed<HostEnvironment> host_environment(std::string_view fabric, std::s
                                   {"LD_PRELOAD", with_preload(variable("LD_PRELOAD"), *library)}};
   const std::string_view path = variable("PATH");
   if (auto tools = find_tools(); tools && !path.empty()) variables.push_back({"PATH", with_tools(path, *tools)});
+  if (auto ssh = find_ssh(); ssh)
+    for (Variable& setting : launcher_variables(*ssh)) variables.push_back(std::move(setting));
   return HostEnvironment{*dir, std::string(host), *place, std::move(variables)};
 }
 
@@ -149,6 +177,8 @@ std::vector<Variable> outside_environment() {
                                   {"LD_PRELOAD", preload.empty() ? std::nullopt : std::optional(preload)}};
   const std::string_view path = variable("PATH");
   if (without_tools(path) != path) variables.push_back({"PATH", without_tools(path)});
+  for (Variable& setting : no_launcher_variables())
+    if (std::getenv(setting.name.c_str())) variables.push_back(std::move(setting));
   return variables;
 }
 

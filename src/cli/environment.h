@@ -36,6 +36,15 @@ struct HostEnvironment {
   std::vector<Variable> variables;
 };
 
+// The fabric that this process is on, if it is one of ours; else "default".
+[[nodiscard]] std::string surrounding_fabric();
+
+// For a program that starts others on hosts, itself on none: what launchers need. The error: no such fabric.
+[[nodiscard]] fabric::Parsed<std::vector<Variable>> launching_environment(std::string_view fabric);
+
+// Whether the running fabric in `dir` has that host.
+[[nodiscard]] bool has_host(const std::string& dir, std::string_view host);
+
 // For a program on `host`. The error says that the fabric does not run, has no such host, or that a part is missing.
 [[nodiscard]] fabric::Parsed<HostEnvironment> host_environment(std::string_view fabric, std::string_view host);
 // Back to a process outside of any fabric.

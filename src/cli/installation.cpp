@@ -44,6 +44,12 @@ fabric::Parsed<std::string> find_hosts_keeper() {
                                                 here / ".." / SOFTIB_LIBEXECDIR / "softib/softib-hosts"});
 }
 
+fabric::Parsed<std::string> find_ssh() {
+  auto tools = find_tools();
+  if (!tools) return tools;
+  return first_existing("the program that stands in for ssh", {fs::path(*tools) / "softib-ssh"});
+}
+
 fabric::Parsed<std::string> find_opensm() {
   const char* path = std::getenv("PATH");
   std::string_view folders = path ? path : "";

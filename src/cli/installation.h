@@ -15,6 +15,8 @@ namespace softib::cli {
 [[nodiscard]] fabric::Parsed<std::string> find_hosts_keeper();
 // The folder of the tools that Debian lacks (ibdev2netdev, show_gids).
 [[nodiscard]] fabric::Parsed<std::string> find_tools();
+// `softib ssh` as one word, for launchers.
+[[nodiscard]] fabric::Parsed<std::string> find_ssh();
 // The stock subnet manager, in PATH or where systems keep programs for administrators. The error names the remedy.
 [[nodiscard]] fabric::Parsed<std::string> find_opensm();
 

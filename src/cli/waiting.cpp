@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <system_error>
 
 #include "cli/commands/commands.h"
@@ -18,13 +17,13 @@ namespace {
 
 constexpr int passed_on[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT};
 
-std::atomic<pid_t> child{0};
+// Read by the handler: filled before that is installed, and never changed while it is.
+std::vector<pid_t> children;
 
-// What the terminal sends reaches the whole group, the child too.
 void pass_on(int signal, siginfo_t* info, void*) {
-  if (info->si_code > 0 || child.load() <= 0) return;
+  if (info->si_code > 0) return;
   const int kept = errno;
-  ::kill(child.load(), signal);
+  for (pid_t child : children) ::kill(child, signal);
   errno = kept;
 }
 
@@ -57,6 +56,14 @@ int execute(const std::vector<std::string>& command) {
                   error == ENOENT ? not_found : not_executable);
 }
 
+void pass_signals_to(const std::vector<pid_t>& pids) {
+  children = pids;
+  struct sigaction action {};
+  action.sa_sigaction = pass_on;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (int signal : passed_on) ::sigaction(signal, &action, nullptr);
+}
+
 int wait_for_child(const std::vector<std::string>& command) {
   sigset_t held;
   sigset_t before;
@@ -71,11 +78,7 @@ int wait_for_child(const std::vector<std::string>& command) {
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     ::_exit(execute(command));
   }
-  child = pid;
-  struct sigaction action {};
-  action.sa_sigaction = pass_on;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
-  for (int signal : passed_on) ::sigaction(signal, &action, nullptr);
+  pass_signals_to({pid});
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   int status = 0;
   pid_t ended;

@@ -47,6 +47,7 @@ void RuntimeFiles::sweep() const {
   std::filesystem::remove(dir_ + "/daemon.sock", ignored);
   std::filesystem::remove(dir_ + "/daemon.pid", ignored);
   std::filesystem::remove(dir_ + "/" + std::string(ipc::places_socket), ignored);
+  std::filesystem::remove_all(dir_ + "/" + std::string(ipc::places_folder), ignored);
   std::filesystem::remove_all(dir_ + "/etc", ignored);
   std::filesystem::remove_all(dir_ + "/hosts", ignored);
 }

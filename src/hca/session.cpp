@@ -72,7 +72,7 @@ ipc::Attach::Request describe_self(const char* host) {
   request.local_pid = ::getpid();
   struct stat info {};
   if (::stat("/proc/self/ns/pid", &info) == 0) request.pid_namespace = info.st_ino;
-  std::strncpy(request.host, host, sizeof request.host - 1);
+  ipc::put_text(request.host, host);
   std::strncpy(request.program, program_invocation_short_name, sizeof request.program - 1);
   return request;
 }
@@ -111,6 +111,8 @@ Result<Session*> Session::get() {
 Result<Session*> Session::attach() {
   const char* dir = std::getenv("SOFTIB_FABRIC_DIR");
   const char* host = std::getenv("SOFTIB_HOST");
+  char place[256];
+  if (dir && !ipc::host_of_place(dir, place).empty()) host = place;
   if (!dir || !host) return fail(ENODEV);
   auto client = ipc::Client::connect(dir);
   if (!client) return fail(connection_failed(dir, client.error()));

@@ -106,6 +106,7 @@ fabric::Parsed<void> Keeper::make(std::span<const PlaceSpec> specs) {
     auto place = Place::begin(options_.around, spec);
     if (!place) return refuse(place.error().text);
     Place& kept = places_.insert_or_assign(spec.name, std::move(*place)).first->second;
+    kept.tell_where(options_.around.folder);
     if (auto connected = kept.connect(closet_->network(), Closet::bridge); !connected) return connected;
   }
   for (const PlaceSpec& spec : specs) {
@@ -167,6 +168,7 @@ void Keeper::bury(pid_t pid) {
   report(ipc::KeeperReport::Kind::host_lost,
          fmt::format("the process that held the namespaces of {} ended; the next program there gets new ones",
                      found->first));
+  found->second.forget_where();
   places_.erase(found);
 }
 

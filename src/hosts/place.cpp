@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 
 #include "hosts/host_process.h"
 #include "hosts/message.h"
+#include "ipc/places.h"
 
 namespace softib::hosts {
 
@@ -68,6 +70,18 @@ fabric::Parsed<void> Place::finish(Notes& notes) {
   if (answer->starts_with(order::noted)) notes.push_back(answer->substr(order::noted.size()));
   return {};
 }
+
+void Place::tell_where(const std::string& folder) {
+  struct stat names {};
+  if (::stat(fmt::format("/proc/{}/ns/uts", pid_).c_str(), &names) < 0) return;
+  const std::string places = fmt::format("{}/{}", folder, ipc::places_folder);
+  ::mkdir(places.c_str(), 0755);
+  where_ = fmt::format("{}/{}", places, names.st_ino);
+  ::unlink(where_.c_str());
+  (void)!::symlink(spec_.name.c_str(), where_.c_str());
+}
+
+void Place::forget_where() { ::unlink(where_.c_str()); }
 
 void Place::furnish(Notes& notes) {
   if (furnished_) return;

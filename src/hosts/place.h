@@ -41,6 +41,10 @@ class Place {
   // Shows the HCAs' files, once.
   void furnish(Notes& notes);
 
+  // Lets programs find out that they are there (ipc/places.h); not any more.
+  void tell_where(const std::string& folder);
+  void forget_where();
+
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] int handle() const { return handle_.get(); }
 
@@ -54,6 +58,7 @@ class Place {
   Fd handle_;  // pidfd
   Fd line_;    // to the process
   bool furnished_ = false;
+  std::string where_;  // the link with the host's name
 };
 
 // Of a host's veth in the closet.

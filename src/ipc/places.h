@@ -2,7 +2,14 @@
 // in the host's namespaces, and who wants to run something there gets a handle (pidfd) of that process for setns().
 #pragma once
 
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "base/types.h"
@@ -39,6 +46,28 @@ struct EnterReply {
 };
 
 inline constexpr std::string_view places_socket = "places.sock";
+
+// Below the fabric's folder: for each host that has namespaces a link to its name, called by the inode of its UTS
+// namespace. So a process finds out where it is when its environment is that of another host: launchers pass all
+// variables on.
+inline constexpr std::string_view places_folder = "places";
+
+// The name of the host in whose namespaces this process is, in `room`; empty: in none of this fabric. Direct system
+// calls: it may be asked before the C library's functions can be used.
+inline std::string_view host_of_place(const char* folder, std::span<char> room) {
+  char target[64]{};
+  if (::syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/ns/uts", target, sizeof target - 1) <= 0) return {};
+  char path[PATH_MAX];  // target: "uts:[4026531838]"
+  const char* digits = std::strchr(target, '[');
+  const int length = digits ? std::snprintf(path, sizeof path, "%s/places/%.*s", folder,
+                                            static_cast<int>(std::strcspn(digits + 1, "]")), digits + 1)
+                            : 0;
+  if (length <= 0 || static_cast<size_t>(length) >= sizeof path) return {};
+  const long got = ::syscall(SYS_readlinkat, AT_FDCWD, path, room.data(), room.size() - 1);
+  if (got <= 0) return {};
+  room[static_cast<size_t>(got)] = '\0';
+  return {room.data(), static_cast<size_t>(got)};
+}
 
 // Cuts what is too long; `field` ends with a zero.
 template <size_t size>

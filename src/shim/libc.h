@@ -8,12 +8,14 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 
 #include <atomic>
 

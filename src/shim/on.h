@@ -5,10 +5,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 
 #include <optional>
 

@@ -20,6 +20,8 @@ constinit Tree Tree::instance_{};
 
 namespace {
 
+constexpr size_t max_host = 256;
+
 // System calls are made directly here: this runs inside the first intercepted call, before the C library's versions are
 // known, and must not come back here through them.
 bool is_path(const char* path) {
@@ -103,6 +105,8 @@ bool Tree::set_fabric(std::string_view folder) {
 bool Tree::read_environment() {
   const char* folder = ::getenv("SOFTIB_FABRIC_DIR");
   const char* host = ::getenv("SOFTIB_HOST");
+  char place[max_host];
+  if (folder && *folder == '/' && !ipc::host_of_place(folder, place).empty()) host = place;
   if (!folder || !*folder || !host || !*host) return false;
   static constinit std::atomic<bool> told{false};
   char room[max_root];

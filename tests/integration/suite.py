@@ -91,6 +91,16 @@ class Suite:
             for case in cases:
                 report(case, fabric, self.totals)
 
+    def run_each(self, cases, argument):
+        """Cases that share what the caller has brought up."""
+        for case in cases:
+            report(case, argument, self.totals)
+
+    def skip_each(self, cases, reason):
+        for case in cases:
+            self.totals["SKIP"] += 1
+            print(f"SKIP  {case.__name__.replace('_', ' ')} ({reason})", flush=True)
+
     def conclude(self):
         """Prints the totals; the exit status."""
         print("{PASS} passed, {FAIL} failed, {SKIP} skipped".format(**self.totals))

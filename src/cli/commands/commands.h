@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace softib::cli {
 
@@ -11,6 +12,10 @@ void add_up(CLI::App& app, int& exit_code);
 void add_down(CLI::App& app, int& exit_code);
 void add_status(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
+void add_shell(CLI::App& app, int& exit_code);
+void add_ssh(CLI::App& app, int& exit_code);
+void add_cp(CLI::App& app, int& exit_code);
+void add_hostfile(CLI::App& app, int& exit_code);
 void add_env(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_topo(CLI::App& app, int& exit_code);
@@ -26,10 +31,14 @@ inline constexpr int run_failed = 125;
 inline constexpr int not_executable = 126;
 inline constexpr int not_found = 127;
 
+// Everything behind `softib ssh`, or behind softib-ssh: ssh has options that are none of ours.
+[[nodiscard]] int run_ssh(const std::vector<std::string>& words);
+inline constexpr int ssh_failed = 255;
+
 // "softib: TEXT" on stderr; gives `code` back.
 int complain(std::string_view text, int code = 1);
 
-// Adds --name with the default "default"; refuses what can't be a fabric's name.
+// Adds --name, over what `name` holds; refuses what can't be a fabric's name.
 CLI::Option* add_name(CLI::App& command, std::string& name);
 
 }  // namespace softib::cli

@@ -10,7 +10,12 @@ namespace softib::cli {
 namespace {
 
 constexpr const char* examples =
+    "Without a host: what mpirun and its like need to start processes on the fabric's hosts. With one, this shell "
+    "sees\n"
+    "the host's devices; network, name and files stay the machine's. 'softib shell HOST' goes to the host itself.\n"
+    "\n"
     "Examples:\n"
+    "  eval \"$(softib env)\"                           mpirun -H host0,host1 works in this shell\n"
     "  eval \"$(softib env host0)\"                     this shell is on host0 now\n"
     "  eval \"$(softib env --unset)\"                   and now no more\n"
     "  softib env host0 --plain >> \"$GITHUB_ENV\"      for the following steps of a CI job";
@@ -39,10 +44,15 @@ int env(const Options& options) {
     print_variables(outside_environment(), options.plain);
     return 0;
   }
-  if (options.host.empty()) return complain("env: name a host, as in 'softib env host0', or say --unset", 2);
-  auto variables = host_environment(options.name, options.host);
-  if (!variables) return complain(variables.error().text);
-  print_variables(variables->variables, options.plain);
+  if (options.host.empty()) {
+    auto variables = launching_environment(options.name);
+    if (!variables) return complain(variables.error().text);
+    print_variables(*variables, options.plain);
+    return 0;
+  }
+  auto host = host_environment(options.name, options.host);
+  if (!host) return complain(host.error().text);
+  print_variables(host->variables, options.plain);
   return 0;
 }
 
@@ -50,7 +60,8 @@ int env(const Options& options) {
 
 void add_env(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("env", "Print the environment of a host, for a shell's eval");
+  CLI::App* command =
+      app.add_subcommand("env", "Print the environment of a host, or of job launchers, for a shell's eval");
   command->footer(examples);
   CLI::Option* host = command->add_option("HOST", options->host, "The host")->option_text(" ");
   add_name(*command, options->name);

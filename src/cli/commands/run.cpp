@@ -1,18 +1,23 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/environment.h"
+#include "cli/many_hosts.h"
 #include "cli/place.h"
+#include "cli/session_folder.h"
 
 namespace softib::cli {
 
 namespace {
 
 constexpr const char* examples =
-    R"(The command takes this process's place, so its exit code and signals are its own. Otherwise:
+    R"(On one host the command takes this process's place, so its exit code, signals and streams are its own. On several
+hosts it runs on all at once: 'all' are all of the fabric, and a -- must stand before the command. Lines of output begin
+with the host's name, and the exit code is the highest. Otherwise:
   125  softib itself failed (no such fabric or host)
   126  the command cannot be executed
   127  the command was not found
@@ -20,38 +25,86 @@ constexpr const char* examples =
 Examples:
   softib run host0 -- ibv_devinfo -v
   softib run --name lab host1 -- ib_send_lat
-  softib run host0 -- bash)";
+  softib run host0 host1 -- hostname
+  softib run --no-prefix all -- cat /etc/hostname)";
 
 struct Options {
-  std::string name = "default";
+  std::string name = surrounding_fabric();
   std::string host;
+  std::vector<std::string> command;
+  bool no_prefix = false;
+};
+
+constexpr std::string_view everybody = "all";
+
+// Which hosts, and what is left for the command.
+struct Plan {
+  std::vector<std::string> hosts;
   std::vector<std::string> command;
 };
 
+std::vector<std::string> all_hosts(const fabric::Fabric& fabric) {
+  std::vector<std::string> names;
+  for (const fabric::Host& host : fabric.hosts)
+    if (host.kind == fabric::HostKind::server) names.push_back(host.name);
+  return names;
+}
+
+// Words before a "--" are hosts if all of them are; else they are the beginning of a command that has a "--" itself.
+Plan plan_of(const Options& options, const std::string& dir) {
+  Plan plan{{options.host}, options.command};
+  auto dashes = std::find(plan.command.begin(), plan.command.end(), "--");
+  if (dashes == plan.command.end()) return plan;
+  const bool are_hosts = std::all_of(plan.command.begin(), dashes, [&dir](const std::string& word) {
+    return word == everybody || has_host(dir, word);
+  });
+  if (!are_hosts) return plan;
+  plan.hosts.insert(plan.hosts.end(), plan.command.begin(), dashes);
+  plan.command.erase(plan.command.begin(), dashes + 1);
+  return plan;
+}
+
+// "all" gives way to the hosts' names, unless there is a host of that name.
+fabric::Parsed<void> name_all(Plan& plan, const std::string& dir) {
+  if (std::find(plan.hosts.begin(), plan.hosts.end(), everybody) == plan.hosts.end()) return {};
+  auto fabric = fabric::load(dir + "/fabric.yaml");
+  if (!fabric) return tl::unexpected<fabric::Error>(fabric.error());
+  if (!fabric::find_host(*fabric, everybody)) plan.hosts = all_hosts(*fabric);
+  return {};
+}
+
 int run(const Options& options) {
-  auto environment = host_environment(options.name, options.host);
-  if (!environment) return complain(environment.error().text, run_failed);
-  return become_on_host(*environment, options.command);
+  auto dir = running_folder(options.name);
+  if (!dir) return complain(dir.error().text, run_failed);
+  Plan plan = plan_of(options, *dir);
+  if (plan.command.empty()) return complain("run: name a command, as in 'softib run host0 -- ibv_devinfo'", run_failed);
+  if (auto named = name_all(plan, *dir); !named) return complain(named.error().text, run_failed);
+  std::vector<HostEnvironment> hosts;
+  for (const std::string& name : plan.hosts) {
+    auto host = host_environment(options.name, name);
+    if (!host) return complain(host.error().text, run_failed);
+    hosts.push_back(std::move(*host));
+  }
+  if (hosts.size() == 1 && plan.hosts[0] == options.host) return become_on_host(hosts[0], plan.command);
+  return run_on_many(hosts, plan.command, options.no_prefix ? Prefix::none : Prefix::host);
 }
 
 }  // namespace
 
 void add_run(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("run", "Run a program on a host of the fabric");
+  CLI::App* command = app.add_subcommand("run", "Run a program on a host of the fabric, or on several");
   command->footer(examples);
   command->positionals_at_end();  // what looks like an option behind HOST belongs to the command
   add_name(*command, options->name);
-  command->add_option("HOST", options->host, "The host")->required()->option_text(" ");
+  command->add_flag("--no-prefix", options->no_prefix, "On several hosts: lines of output as they are");
+  command->add_option("HOST", options->host, "The host, or 'all'; further ones where a -- ends them")
+      ->required()
+      ->option_text(" ");
   command->add_option("COMMAND", options->command, "The program and its arguments, after an optional --")
       ->required()
       ->option_text("...");
-  command->callback([options, &exit_code] {
-    if (options->command.front() == "--") options->command.erase(options->command.begin());
-    exit_code = options->command.empty()
-                    ? complain("run: name a command, as in 'softib run host0 -- ibv_devinfo'", run_failed)
-                    : run(*options);
-  });
+  command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 
 }  // namespace softib::cli

@@ -1,0 +1,510 @@
+#!/usr/bin/env python3
+"""Hosts as places: networks, names and files of their own, programs that are started there, and job launchers.
+
+Needs root or unprivileged user namespaces for most; where neither is allowed those cases are skipped, with softib's own
+word for why.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from softib_fabric import Fabric, wait_gone
+from suite import Skip, Suite, check, new_parser, run, wait_for
+
+OTHER_USER = 1000
+STATIC_PROGRAM = """
+#include <dirent.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  DIR* folder = opendir(argv[1]);
+  struct dirent* entry;
+  while (folder && (entry = readdir(folder))) puts(entry->d_name);
+  return folder ? 0 : 1;
+}
+"""
+
+
+class Places(Fabric):
+    """A fabric whose hosts have namespaces."""
+
+    def __init__(self, softib, *words, user=None):
+        super().__init__(softib)
+        self.words = words
+        self.environment.pop("SOFTIB_NAMESPACES")
+        self.user = user
+        if user:
+            os.chown(self.folder, user, user)
+            self.environment["HOME"] = self.folder
+
+    def command(self, *words):
+        as_user = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"] if self.user else []
+        return [*as_user, *super().command(*words)]
+
+    def up(self):
+        done = self.call("up", *self.words, seconds=120)
+        check(done.returncode == 0, f"softib up: {done.stdout}{done.stderr}{self.daemon_log()}")
+        where = self.status()["namespaces"]
+        if where["kind"] != "namespaces" and "off" not in self.words:
+            raise Skip(f"no namespaces here: {where['note']}")
+
+    def text(self, host, *argv, status=0, **more):
+        got, output = self.run(host, list(argv), **more)
+        check(got == status, f"{host}: {' '.join(argv)}: status {got}\n{output}")
+        return output.strip()
+
+
+def need(*programs):
+    for program in programs:
+        if not shutil.which(program):
+            raise Skip(f"{program} is not installed")
+
+
+def same(found, expected, what):
+    check(found == expected, f"{what}: {found!r}, not {expected!r}")
+
+
+# -- one host
+
+
+def a_host_has_its_own_name_and_network(places):
+    same(places.text("host1", "hostname"), "host1", "hostname")
+    same(places.text("host1", "uname", "-n"), "host1", "uname -n")
+    same(places.text("host1", "cat", "/etc/hostname"), "host1", "/etc/hostname")
+    same(sorted(places.text("host1", "ls", "/sys/class/net").split())[:2], ["eth0", "lo"], "interfaces in sysfs")
+    addresses = places.text("host1", "ip", "-br", "addr", "show", "eth0")
+    check("10.255.0.2/16" in addresses and "fd53:6f66:7449:42::2/64" in addresses, addresses)
+
+
+def names_lead_to_hosts_and_their_ports(places):
+    lines = [line.split() for line in places.text("host0", "cat", "/etc/hosts").splitlines()]
+    for line in (["10.255.0.1", "host0"], ["10.255.0.2", "host1"], ["10.0.0.2", "host1-ib0"]):
+        check(line in lines, f"/etc/hosts has no {line}: {lines}")
+    same(places.text("host0", "getent", "hosts", "host1").split(), ["10.255.0.2", "host1"], "getent")
+
+
+def hosts_reach_each_other(places):
+    need("ping")
+    for target in ("host1", "host1-ip6", "fd53:6f66:7449:42::2"):
+        check("1 received" in places.text("host0", "ping", "-c1", "-W5", target), target)
+
+
+def tcp_connects_by_name(places):
+    server = places.start("host1", [sys.executable, "-c", "import socket; s = socket.create_server(('host1', 4711)); "
+                                    "c, who = s.accept(); print(socket.getnameinfo(who, 0)[0]); c.sendall(b'hello')"])
+    try:
+        client = "import socket, time\nfor _ in range(200):\n  try:\n    s = socket.create_connection(('host1', 4711))\n" \
+                 "    break\n  except OSError:\n    time.sleep(0.05)\nprint(s.recv(9).decode())"
+        same(places.text("host0", sys.executable, "-c", client), "hello", "what the server said")
+        same(server.wait(10), 0, "the server's status")
+        same(server.output().strip(), "host0", "who connected")
+    finally:
+        server.stop()
+
+
+def another_host_is_not_localhost(places):
+    probe = "import socket; socket.create_server(('127.0.0.1', 4712)); print('free')"
+    server = places.start("host1", [sys.executable, "-c", "import socket, time\n"
+                                    "s = socket.create_server(('127.0.0.1', 4712))\nprint('up', flush=True)\ntime.sleep(60)"])
+    try:
+        wait_for(lambda: "up" in server.output(), "the server did not start")
+        same(places.text("host0", sys.executable, "-c", probe), "free", "port 4712 of host0")
+    finally:
+        server.stop()
+
+
+def static_programs_see_the_hcas(places):
+    need("cc")
+    source, program = pathlib.Path(places.folder) / "list.c", pathlib.Path(places.folder) / "list"
+    source.write_text(STATIC_PROGRAM)
+    built = subprocess.run(["cc", "-static", "-o", program, source], capture_output=True, text=True, check=False)
+    if built.returncode:
+        raise Skip(f"no static programs here: {built.stderr.splitlines()[-1]}")
+    for folder, wanted in (("infiniband", "mlx5_0"), ("infiniband_verbs", "uverbs0"), ("infiniband_mad", "umad0"),
+                           ("infiniband/mlx5_0/ports/1", "state"), ("net", "eth0")):
+        found = places.text("host0", str(program), f"/sys/class/{folder}")
+        check(wanted in found.split(), f"/sys/class/{folder} has no {wanted}: {found}")
+    for other in os.listdir("/sys/class"):
+        check(other in places.text("host0", str(program), "/sys/class").split(), f"/sys/class/{other} is gone")
+
+
+def rdma_programs_run_between_hosts(places):
+    need("ibv_rc_pingpong", "ib_write_bw", "ibstat")
+    check("State: Active" in places.text("host0", "ibstat"), "ibstat")
+    for program in (["ibv_rc_pingpong", "-e"], ["ib_write_bw", "-F", "-n", "100"]):
+        server = places.start("host0", program)
+        try:
+            wait_for(lambda: "0A" in [line.split()[3] for line in
+                                      places.text("host0", "cat", "/proc/net/tcp", "/proc/net/tcp6").splitlines()],
+                     f"{program[0]} does not listen")
+            places.text("host1", *program, "host0")
+            same(server.wait(20), 0, f"the server's status: {server.output()}")
+        finally:
+            server.stop()
+
+
+# -- softib run and its like
+
+
+def a_command_is_itself(places):
+    same(places.text("host0", "sh", "-c", "exit 7", status=7), "", "output")
+    same(places.run("host0", ["sh", "-c", "kill -TERM $$"])[0], -signal.SIGTERM, "a signal")
+    same(places.call("run", "host0", "nosuchprogram").returncode, 127, "an unknown command")
+    same(places.call("run", "nohost", "true").returncode, 125, "an unknown host")
+    same(places.text("host0", "pwd"), os.path.realpath(places.folder), "the working folder")
+    done = subprocess.run(places.command("run", "host0", "--", "cat"), env=places.environment, input="in\n",
+                          capture_output=True, text=True, timeout=20, check=False)
+    same(done.stdout, "in\n", "stdin")
+    program = places.start("host0", ["sleep", "100"])
+    wait_for(lambda: pathlib.Path(f"/proc/{program.process.pid}/comm").read_text() == "sleep\n" or places.user,
+             "softib is still there")
+    program.process.send_signal(signal.SIGINT)
+    same(program.wait(10), -signal.SIGINT, "an interrupt")
+
+
+def several_hosts_at_once(places):
+    done = places.call("run", "host0", "host1", "--", "sh", "-c", "hostname; hostname >&2; test $(hostname) = host0 || exit 3")
+    same(sorted(done.stdout.splitlines()), ["host0: host0", "host1: host1"], "stdout")
+    same(sorted(done.stderr.splitlines()), ["host0: host0", "host1: host1"], "stderr")
+    same(done.returncode, 3, "status")
+    done = places.call("run", "--no-prefix", "all", "--", "printf", "no end")
+    same(done.stdout, "no end\nno end\n", "lines without an end")
+    same(places.call("run", "host0", "echo", "a", "--", "b").stdout, "a -- b\n", "a -- of the command's own")
+    program = subprocess.Popen(places.command("run", "all", "--", "sleep", "100"), env=places.environment)
+    time.sleep(0.5)
+    program.send_signal(signal.SIGTERM)
+    same(program.wait(10), 128 + signal.SIGTERM, "a signal to all")
+
+
+def ssh_for_launchers(places):
+    def ssh(*words):
+        return places.call("ssh", *words)
+
+    same(ssh("-x", "-q", "-oA=b", "-l", "me", "host1", "hostname; exit", "4").stdout, "host1\n", "a command")
+    same(ssh("host1", "exit 4").returncode, 4, "status")
+    same(ssh("me@host1-ib0", "echo", "'a  b'").stdout, "a  b\n", "words for a shell")
+    same(ssh("10.255.0.2", "hostname").stdout, "host1\n", "an address")
+    same(ssh("nohost", "true").returncode, 255, "an unknown host")
+    same(ssh("-L", "1:a:2", "host1").returncode, 255, "forwarding")
+    same(places.text("host0", "softib-ssh", "host1", "hostname"), "host1", "from a host")
+
+
+def ports_keep_their_files(places):
+    """A namespace tells where a program is, whatever variables a launcher has handed on."""
+    need("ibstat")
+    wanted = places.text("host1", "ibstat", "-p")
+    same(places.text("host1", "env", "SOFTIB_HOST=host0", "ibstat", "-p"), wanted, "port GUIDs")
+
+
+# -- MPI
+
+MPI_PROGRAM = """
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank, size, sum = 0, length;
+  char name[MPI_MAX_PROCESSOR_NAME];
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Get_processor_name(name, &length);
+  if (argc > 1 && !strcmp(argv[1], "die") && rank == 1) kill(getpid(), SIGKILL);
+  int mine = rank + 1;
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  printf("rank %d of %d on %s sum %d\\n", rank, size, name, sum);
+  MPI_Finalize();
+}
+"""
+OPEN_MPI = ("mpicc.openmpi", "mpirun.openmpi", ["-H", "host0,host1", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self"])
+MPICH = ("mpicc.mpich", "mpiexec.mpich", ["-hosts", "host0,host1"])
+
+
+def mpi_program(places, compiler):
+    program = pathlib.Path(places.folder) / compiler
+    if not program.exists():
+        source = program.with_suffix(".c")
+        source.write_text(MPI_PROGRAM)
+        built = subprocess.run([compiler, "-o", program, source], capture_output=True, text=True, check=False)
+        if built.returncode:
+            raise Skip(f"{compiler} does not work here: {built.stderr.splitlines()[-1:]}")
+    return str(program)
+
+
+def ranks_on_both_hosts(places, which, host=None):
+    """From a host, or else from this machine after `eval "$(softib env)"`."""
+    compiler, launcher, words = which
+    need(compiler, launcher)
+    program = mpi_program(places, compiler)
+    command = [launcher, *words, "-n", "2", program]
+    if host:
+        output = places.text(host, *command, seconds=120)
+    else:
+        line = f'eval "$("{places.softib}" env)" && exec {" ".join(command)}'
+        done = subprocess.run(["bash", "-c", line], env=places.environment, cwd=places.folder, capture_output=True,
+                              text=True, timeout=120, check=False)
+        check(done.returncode == 0, f"{launcher}: {done.returncode}: {done.stdout}{done.stderr}")
+        output = done.stdout
+    found = sorted(line for line in output.splitlines() if line.startswith("rank"))
+    same(found, ["rank 0 of 2 on host0 sum 3", "rank 1 of 2 on host1 sum 3"], launcher)
+    start = time.monotonic()
+    places_left = processes_of(program)
+    while places_left and time.monotonic() < start + 10:
+        places_left = processes_of(program)
+    same(places_left, [], "processes left behind")
+
+
+def processes_of(word):
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if word in (folder / "cmdline").read_text():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def open_mpi_from_a_host(places):
+    ranks_on_both_hosts(places, OPEN_MPI, "host0")
+
+
+def open_mpi_from_the_machine(places):
+    if not places.status()["namespaces"].get("link"):
+        raise Skip("the machine has no interface on the hosts' network")
+    ranks_on_both_hosts(places, OPEN_MPI)
+
+
+def mpich_from_a_host(places):
+    ranks_on_both_hosts(places, MPICH, "host1")
+
+
+def mpich_from_the_machine(places):
+    if not places.status()["namespaces"].get("link"):
+        raise Skip("the machine has no interface on the hosts' network")
+    ranks_on_both_hosts(places, MPICH)
+
+
+def a_killed_rank_ends_the_job(places):
+    compiler, launcher, words = OPEN_MPI
+    need(compiler, launcher)
+    program = mpi_program(places, compiler)
+    got, output = places.run("host0", [launcher, *words, "-n", "2", program, "die"], seconds=60)
+    check(got not in (0, None), f"status {got}: {output}")
+    wait_for(lambda: not processes_of(program), f"processes left: {processes_of(program)}")
+
+
+def the_hostfile(places):
+    same(places.call("hostfile", "--slots", "2").stdout, "host0 slots=2\nhost1 slots=2\n", "Open MPI's")
+    same(places.call("hostfile", "--slots", "2", "--format", "mpich").stdout, "host0:2\nhost1:2\n", "MPICH's")
+
+
+ON_HOSTS = [a_host_has_its_own_name_and_network, names_lead_to_hosts_and_their_ports, hosts_reach_each_other,
+            tcp_connects_by_name, another_host_is_not_localhost, static_programs_see_the_hcas,
+            rdma_programs_run_between_hosts, a_command_is_itself, several_hosts_at_once, ssh_for_launchers,
+            ports_keep_their_files, open_mpi_from_a_host, open_mpi_from_the_machine, mpich_from_a_host,
+            mpich_from_the_machine, a_killed_rank_ends_the_job, the_hostfile]
+
+
+# -- whole fabrics
+
+
+def as_another_user(softib):
+    if os.geteuid() != 0:
+        raise Skip("the cases before this one ran without root already")
+    with Places(softib, user=OTHER_USER) as places:
+        check(places.status()["namespaces"]["user_namespace"], "not in a user namespace")
+        same(places.text("host0", "id", "-u"), str(OTHER_USER), "the user")
+        same(places.text("host0", "sh", "-c", f'"{softib}" run host1 -- hostname'), "host1", "from host to host")
+        for case in (a_host_has_its_own_name_and_network, hosts_reach_each_other, rdma_programs_run_between_hosts,
+                     ssh_for_launchers, open_mpi_from_a_host, mpich_from_a_host):
+            try:
+                case(places)
+            except Skip:
+                continue
+        places.text("host0", "ip", "addr", "add", "10.9.9.9/24", "dev", "eth0")
+
+
+def processes_of_their_own(softib):
+    with Fabric(softib) as probe:
+        path = pathlib.Path(probe.folder) / "pids.yaml"
+        path.write_text("hosts: 2\nnamespaces: {use: auto, pid: true}\n")
+        with Places(softib, str(path)) as places:
+            same(places.text("host0", "sh", "-c", "test $$ -lt 100 && echo few"), "few", "process numbers")
+            same(places.text("host0", "sh", "-c", "exit 5", status=5), "", "status")
+            same(places.run("host0", ["sh", "-c", "kill -KILL $$"])[0], -signal.SIGKILL, "a signal")
+            program = places.start("host0", ["sleep", "100"])
+            time.sleep(0.5)
+            program.process.send_signal(signal.SIGTERM)
+            same(program.wait(10), -signal.SIGTERM, "a signal from outside")
+            rdma_programs_run_between_hosts(places)
+
+
+def plain_hosts(softib):
+    """Without namespaces names lead to loopback addresses."""
+    with Places(softib, "--namespaces", "off") as places:
+        same(places.status()["namespaces"]["kind"], "plain", "kind")
+        same(places.text("host1", "hostname"), "host1", "hostname")
+        same(places.text("host0", "getent", "hosts", "host1").split()[:2], ["127.64.0.2", "host1"], "getent")
+        probe = "import socket as s; print(s.gethostname(), s.gethostbyname('host1'), s.gethostbyaddr('127.64.0.2')[0], " \
+                "s.getnameinfo(('127.64.0.1', 80), s.NI_NUMERICSERV)[0], s.getaddrinfo('host1-ib0', 80)[0][4][0])"
+        same(places.text("host0", sys.executable, "-c", probe), "host0 127.64.0.2 host1 host0 127.64.0.2", "names")
+        for case in (tcp_connects_by_name, several_hosts_at_once, open_mpi_from_a_host, mpich_from_a_host):
+            try:
+                case(places)
+            except Skip:
+                continue
+        check(not list(places.directory().glob("places*")), "a socket of the keeper's")
+
+
+def no_rights_are_told_once(softib):
+    """A user without them gets a note that names cause and remedy, or an error where the fabric insists."""
+    limit = pathlib.Path("/proc/sys/user/max_user_namespaces")
+    if os.geteuid() == 0:
+        raise Skip("root has all rights")
+    if limit.read_text().strip() != "0":
+        raise Skip("this user has the rights")
+    places = Places(softib)
+    done = places.call("up")
+    check("note: hosts have no network" in done.stderr and "sysctl" in done.stderr, done.stderr)
+    places.down()
+
+
+def interfaces():
+    return {path.name for path in pathlib.Path("/sys/class/net").iterdir()}
+
+
+def namespaces_of(pids):
+    found = set()
+    for pid in pids:
+        try:
+            found.add(os.readlink(f"/proc/{pid}/ns/net"))
+        except OSError:
+            continue
+    return found
+
+
+def children_of(pid):
+    try:
+        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def is_gone(pids, before):
+    return all(wait_gone(pid, 0) for pid in pids) and interfaces() <= before
+
+
+def nothing_is_left(softib, victim):
+    before = interfaces()
+    places = Places(softib)
+    try:
+        places.up()
+        keeper = places.status()["namespaces"]["keeper_pid"]
+        hosts = children_of(keeper)
+        check(len(hosts) >= 2, f"the keeper has children {hosts}")
+        daemon = places.daemon_pid()
+        victim(places, daemon, keeper)
+        gone = [keeper, *hosts] if victim is not kill_keeper else [keeper, *hosts]
+        wait_for(lambda: is_gone(gone, before), f"left: {[pid for pid in gone if not wait_gone(pid, 0)]} "
+                 f"{interfaces() - before}")
+        if victim is kill_keeper:
+            same(places.status()["namespaces"]["kind"], "lost", "status")
+            done = places.call("run", "host0", "true")
+            check(done.returncode == 125 and "the keeper of their namespaces died" in done.stderr, done.stderr)
+    finally:
+        places.down()
+    same(interfaces() - before, set(), "interfaces")
+
+
+def kill_daemon(_places, daemon, _keeper):
+    os.kill(daemon, signal.SIGKILL)
+
+
+def kill_keeper(_places, _daemon, keeper):
+    os.kill(keeper, signal.SIGKILL)
+
+
+def end_fabric(places, _daemon, _keeper):
+    same(places.call("down").returncode, 0, "down")
+
+
+def nothing_is_left_of_a_killed_daemon(softib):
+    nothing_is_left(softib, kill_daemon)
+
+
+def nothing_is_left_of_a_killed_keeper(softib):
+    nothing_is_left(softib, kill_keeper)
+
+
+def nothing_is_left_after_down(softib):
+    nothing_is_left(softib, end_fabric)
+
+
+def a_dead_host_is_made_anew(softib):
+    with Places(softib) as places:
+        keeper = places.status()["namespaces"]["keeper_pid"]
+        for host in children_of(keeper):
+            os.kill(host, signal.SIGKILL)
+        wait_for(lambda: "new ones" in places.daemon_log(), "softibd was not told")
+        same(places.text("host1", "hostname"), "host1", "hostname")
+        hosts_reach_each_other_or_skip(places)
+
+
+def hosts_reach_each_other_or_skip(places):
+    same(places.text("host0", "hostname"), "host0", "hostname")
+    hosts_reach_each_other(places)
+
+
+def two_fabrics_at_once(softib):
+    with Places(softib) as one, Places(softib) as other:
+        same(one.text("host0", "hostname"), other.text("host0", "hostname"), "hostnames")
+        if one.status()["namespaces"].get("link"):
+            check("already" in other.status()["namespaces"]["note"], "the second says nothing of the machine's interface")
+
+
+def hosts_of_a_large_fabric_come_when_used(softib):
+    with Fabric(softib) as probe:
+        path = pathlib.Path(probe.folder) / "large.yaml"
+        path.write_text("hosts: 64\nhcas: 1\nswitches: [{name: sw0, ports: 64}]\n"
+                        "cables: [" + ", ".join(f"[host{i}/mlx5_0, sw0/{i + 1}]" for i in range(64)) + "]\n")
+        with Places(softib, str(path)) as places:
+            keeper = places.status()["namespaces"]["keeper_pid"]
+            same(len(children_of(keeper)), 1, "hosts made ahead")
+            same(places.text("host63", "hostname"), "host63", "hostname")
+            same(len(children_of(keeper)), 2, "hosts after one was used")
+
+
+WHOLE = [as_another_user, processes_of_their_own, plain_hosts, no_rights_are_told_once,
+         nothing_is_left_of_a_killed_daemon, nothing_is_left_of_a_killed_keeper, nothing_is_left_after_down,
+         a_dead_host_is_made_anew, two_fabrics_at_once, hosts_of_a_large_fabric_come_when_used]
+
+
+def on_shared_hosts(suite):
+    cases = suite.chosen(ON_HOSTS)
+    if not cases:
+        return
+    try:
+        with Places(suite.arguments.softib) as places:
+            suite.run_each(cases, places)
+    except Skip as reason:
+        suite.skip_each(cases, reason)
+
+
+def main():
+    suite = Suite(new_parser(__doc__))
+    on_shared_hosts(suite)
+    suite.alone(WHOLE)
+    return suite.conclude()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
