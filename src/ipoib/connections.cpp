@@ -9,6 +9,7 @@ namespace {
 using Kind = ConnectionMessage::Kind;
 
 constexpr u32 most_tries = 6;
+constexpr std::size_t most_waiting_here = 16;  // a TCP connection's first flight, which would be slow to come again
 constexpr milliseconds first_wait{50}, after_failure{1000}, stalled_for{1000};
 constexpr std::chrono::minutes unused_for{10};
 constexpr std::size_t most_incoming = 4096;
@@ -161,7 +162,7 @@ void Connections::retry(const HardwareAddress& to, u32 number) {
 
 void Connections::hold(Frame frame) {
   const auto at = outgoing_.find(frame.to);
-  if (at != outgoing_.end()) ipoib::hold(at->second->waiting, std::move(frame));
+  if (at != outgoing_.end()) ipoib::hold(at->second->waiting, std::move(frame), most_waiting_here);
 }
 
 void Connections::ready(Outgoing& connection, const ConnectionMessage& accepted) {

@@ -13,9 +13,9 @@ struct Frame {
 };
 using Deliver = std::function<void(const Target&, const Frame&)>;
 
-inline void hold(std::deque<Frame>& waiting, Frame frame) {
+inline void hold(std::deque<Frame>& waiting, Frame frame, std::size_t most = most_waiting) {
   waiting.push_back(std::move(frame));
-  if (waiting.size() > most_waiting) waiting.pop_front();
+  if (waiting.size() > most) waiting.pop_front();
 }
 
 // Handles may go when the sends that use them are done: a while after they were given up.

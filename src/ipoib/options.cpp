@@ -23,7 +23,7 @@ constexpr const char* description =
 
 constexpr const char* footer =
     "An interface is NAME=DEVICE/PORT and options behind commas:\n"
-    "  pkey=0x8001        partition, 0xffff without it\n"
+    "  pkey=0x8001        partition; without it that of the port's first P_Key\n"
     "  mode=datagram      over UD, MTU 2044 (the default), or mode=connected: over RC, MTU 65520\n"
     "  mtu=N              a smaller MTU\n"
     "  address=A/PREFIX   IPv4 or IPv6 address; may be given several times. `ip addr add` does it as well, at any "
@@ -149,8 +149,10 @@ tl::expected<Options, Ending> parse_command_line(int argc, const char* const* ar
   std::vector<std::string> interfaces, descriptors;
   CLI::App app(description, "softib-ipoib");
   app.footer(footer);
-  app.add_option("--interface", interfaces,
-                 "An interface to serve (default: ib0, ib1, ... for all InfiniBand ports, in order)")
+  app.add_option(
+         "--interface", interfaces,
+         "An interface to serve (default: ib0, ib1, ... for all InfiniBand ports, in order, and a child as ib0.8001 "
+         "for each further P_Key)")
       ->type_name("NAME=DEVICE/PORT[,...]")
       ->take_all();
   app.add_option("--tun-fd", descriptors, "Serve this open TUN descriptor instead of making the device")

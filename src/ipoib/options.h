@@ -25,7 +25,7 @@ struct InterfaceOptions {
   std::string name;
   std::string device;
   u32 port = 1;
-  u16 pkey = 0xffff;
+  u16 pkey = 0;  // 0: the first of the port's table
   Mode mode = Mode::datagram;
   u32 mtu = 0;  // 0: the largest that the mode has
   std::vector<Prefixed> addresses;

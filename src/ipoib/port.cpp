@@ -85,12 +85,26 @@ void Port::refresh() {
   if (::ibv_query_gid(context(), number_, 0, &gid) == 0) std::copy_n(gid.raw, gid_.size(), gid_.begin());
 }
 
+namespace {
+
+// 0: there is none.
+u16 pkey_at(ibv_context* context, u32 port, u32 index) {
+  __be16 wire = 0;
+  return ::ibv_query_pkey(context, static_cast<u8>(port), static_cast<int>(index), &wire) == 0 ? be16toh(wire) : u16{0};
+}
+
+}  // namespace
+
+u16 Port::first_pkey() const {
+  constexpr u16 default_pkey = 0xffff, full = 0x8000;
+  const u16 first = pkey_at(context(), number_, 0);
+  return (first & 0x7fff) == 0 ? default_pkey : static_cast<u16>(first | full);
+}
+
 std::optional<u16> Port::pkey_index(u16 pkey) const {
   std::optional<u16> limited;
   for (u16 i = 0; i < attributes_.pkey_tbl_len; ++i) {
-    __be16 wire = 0;
-    if (::ibv_query_pkey(context(), number_, i, &wire) != 0) break;
-    const u16 there = be16toh(wire);
+    const u16 there = pkey_at(context(), number_, i);
     if (((there ^ pkey) & 0x7fff) != 0) continue;
     if (there & 0x8000) return i;
     if (!limited) limited = i;
@@ -136,9 +150,9 @@ void Port::take_events() {
   }
 }
 
-std::vector<std::pair<std::string, u32>> list_ports() {
+std::vector<ListedPort> list_ports() {
   const DeviceList list;
-  std::vector<std::pair<std::string, u32>> ports;
+  std::vector<ListedPort> ports;
   for (int i = 0; i < list.count; ++i) {
     const Context context(::ibv_open_device(list.devices[i]));
     ibv_device_attr device{};
@@ -146,8 +160,11 @@ std::vector<std::pair<std::string, u32>> list_ports() {
     for (u32 number = 1; number <= device.phys_port_cnt; ++number) {
       ibv_port_attr port{};
       if (::ibv_query_port(context.get(), static_cast<u8>(number), &port) != 0) continue;
-      if (port.link_layer != IBV_LINK_LAYER_ETHERNET)
-        ports.emplace_back(::ibv_get_device_name(list.devices[i]), number);
+      if (port.link_layer == IBV_LINK_LAYER_ETHERNET) continue;
+      ListedPort found{::ibv_get_device_name(list.devices[i]), number, {}};
+      for (u32 k = 0; k < port.pkey_tbl_len; ++k)
+        if (const u16 pkey = pkey_at(context.get(), number, k); pkey & 0x7fff) found.pkeys.push_back(pkey);
+      ports.push_back(std::move(found));
     }
   }
   std::sort(ports.begin(), ports.end());

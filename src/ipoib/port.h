@@ -73,6 +73,7 @@ class Port {
   [[nodiscard]] u64 guid() const;
   void refresh();
 
+  [[nodiscard]] u16 first_pkey() const;
   // Where in the port's table a P_Key is; full membership goes before limited.
   [[nodiscard]] std::optional<u16> pkey_index(u16 pkey) const;
   [[nodiscard]] Result<AddressHandle> address_handle(const Route& route) const;
@@ -92,7 +93,13 @@ class Port {
   std::function<void(ibv_event_type)> changed_;
 };
 
-// All InfiniBand ports of this host, in order.
-[[nodiscard]] std::vector<std::pair<std::string, u32>> list_ports();
+// All InfiniBand ports of this host, in order, with the P_Keys of their tables.
+struct ListedPort {
+  std::string device;
+  u32 number;
+  std::vector<u16> pkeys;
+  auto operator<=>(const ListedPort&) const = default;
+};
+[[nodiscard]] std::vector<ListedPort> list_ports();
 
 }  // namespace softib::ipoib

@@ -31,7 +31,7 @@ class Service {
  private:
   [[nodiscard]] Told<void> watch_system();
   [[nodiscard]] Told<Served*> port_of(const InterfaceOptions& options);
-  [[nodiscard]] Told<void> add(const InterfaceOptions& options, bool verbose);
+  [[nodiscard]] Told<void> add(InterfaceOptions options, bool verbose);
   void system_changed();
   void tell_when_ready(int fd, Time until);
   void stop_when_idle();
@@ -87,9 +87,10 @@ Told<Served*> Service::port_of(const InterfaceOptions& options) {
   return ports_.back().get();
 }
 
-Told<void> Service::add(const InterfaceOptions& options, bool verbose) {
+Told<void> Service::add(InterfaceOptions options, bool verbose) {
   auto served = port_of(options);
   if (!served) return complain(fmt::format("{}: {}", options.name, served.error().text));
+  if (options.pkey == 0) options.pkey = (*served)->port->first_pkey();
   auto interface = Interface::make({loop_, netlink_, verbose}, *(*served)->port, *(*served)->client, options);
   if (!interface) return tl::unexpected<Complaint>(interface.error());
   (*served)->interfaces.push_back(interface->get());
@@ -97,18 +98,28 @@ Told<void> Service::add(const InterfaceOptions& options, bool verbose) {
   return {};
 }
 
+std::vector<InterfaceOptions> interfaces_of_all_ports() {
+  std::vector<InterfaceOptions> wanted;
+  u32 number = 0;
+  for (const ListedPort& port : list_ports()) {
+    InterfaceOptions one;
+    one.device = port.device;
+    one.port = port.number;
+    one.name = fmt::format("ib{}", number);
+    wanted.push_back(one);
+    for (std::size_t i = 1; i < port.pkeys.size(); ++i) {
+      one.pkey = static_cast<u16>(port.pkeys[i] | 0x8000);
+      one.name = fmt::format("ib{}.{:04x}", number, one.pkey);
+      if ((port.pkeys[i] ^ port.pkeys[0]) & 0x7fff) wanted.push_back(one);
+    }
+    ++number;
+  }
+  return wanted;
+}
+
 Told<void> Service::start(const Options& options) {
   if (auto watched = watch_system(); !watched) return watched;
-  std::vector<InterfaceOptions> wanted = options.interfaces;
-  if (wanted.empty()) {
-    for (const auto& [device, number] : list_ports()) {
-      InterfaceOptions one;
-      one.name = fmt::format("ib{}", wanted.size());
-      one.device = device;
-      one.port = number;
-      wanted.push_back(std::move(one));
-    }
-  }
+  const auto wanted = options.interfaces.empty() ? interfaces_of_all_ports() : options.interfaces;
   if (wanted.empty()) return complain("there is no InfiniBand port here");
   for (const InterfaceOptions& one : wanted)
     if (auto added = add(one, options.verbose); !added) return added;

@@ -19,7 +19,7 @@ TEST(Options, AllOfThemAreRead) {
   ASSERT_EQ(options->interfaces.size(), 2U);
   const auto& [one, two] = std::tie(options->interfaces[0], options->interfaces[1]);
   EXPECT_EQ(one.device, "mlx5_0");
-  EXPECT_EQ(one.pkey, 0xffff);
+  EXPECT_EQ(one.pkey, 0);
   EXPECT_EQ(one.mode, Mode::datagram);
   EXPECT_EQ(one.tun_fd, 5);
   EXPECT_EQ(two.name, "ib1.8001");
