@@ -44,7 +44,7 @@ void allow_ping() { (void)write_at_once("/proc/sys/net/ipv4/ping_group_range", f
 class HostProcess {
  public:
   HostProcess(const Surroundings& around, const PlaceSpec& spec)
-      : files_{around.folder, spec.name, around.own_pids}, number_(spec.number), services_(around, spec.name) {}
+      : files_{around.folder, spec.name, around.own_pids}, number_(spec.number), services_(around, spec) {}
 
   [[noreturn]] void run() {
     sigset_t wanted;
@@ -54,7 +54,7 @@ class HostProcess {
     const Fd children(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
     pollfd events[] = {{own_line, POLLIN, 0}, {children.get(), POLLIN, 0}};
     for (;;) {
-      if (::poll(events, 2, -1) < 0 && errno != EINTR) ::_exit(1);
+      if (::poll(events, 2, services_.restart()) < 0 && errno != EINTR) ::_exit(1);
       if (events[1].revents) reap(children);
       if (events[0].revents) follow();
     }
@@ -70,6 +70,7 @@ class HostProcess {
       if (auto done = set_up(notes); !done) answer = failed(done.error());
     } else {
       mount_devices(files_, notes);
+      services_.wait();
     }
     if (!notes.empty()) answer = std::string(order::noted) + notes.front();
     if (!send_text(own_line, answer)) ::_exit(0);

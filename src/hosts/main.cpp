@@ -1,5 +1,5 @@
 // softib-hosts: keeps the namespaces of a fabric's hosts. softibd starts it, with a socket as descriptor 3 and the
-// hosts on stdin, one `NUMBER NAME` a line.
+// hosts on stdin, one `NUMBER NAME INTERFACE...` a line.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 
 #include "hosts/keeper.h"
 
@@ -19,8 +20,13 @@ constexpr int daemon_socket = 3;
 
 std::vector<PlaceSpec> read_hosts() {
   std::vector<PlaceSpec> hosts;
-  PlaceSpec host;
-  while (std::cin >> host.number >> host.name) hosts.push_back(host);
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    PlaceSpec host;
+    words >> host.number >> host.name;
+    for (std::string word; words >> word;) host.interfaces.push_back(word);
+    hosts.push_back(std::move(host));
+  }
   return hosts;
 }
 

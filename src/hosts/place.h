@@ -26,6 +26,7 @@ struct Surroundings {
 struct PlaceSpec {
   u32 number = 0;  // of the host, as in the fabric file
   std::string name;
+  std::vector<std::string> interfaces{};  // over InfiniBand, as softib-ipoib wants them
 };
 
 class Place {

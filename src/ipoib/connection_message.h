@@ -29,8 +29,8 @@ struct ConnectionMessage {
   enum class Kind : u8 {
     request = 1,  // here is a queue pair that sends
     accept = 2,   // and one that receives
-    refuse = 3,   // there won't be one
-    close = 4,    // by either
+    refuse = 3,   // there won't be one, or no longer
+    close = 4,    // by the one who asked: it is not needed any more
   };
 
   Kind kind = Kind::request;

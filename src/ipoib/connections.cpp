@@ -44,8 +44,8 @@ void Connections::start(const HardwareAddress& own, u16 pkey_index) {
 void Connections::stop(bool tell_peers) {
   while (!outgoing_.empty()) end(*outgoing_.begin()->second, tell_peers);
   if (tell_peers)
-    for (const auto& [qpn, incoming] : incoming_) tell(Kind::close, incoming.from, incoming.number, qpn, 0);
-  incoming_.clear();
+    for (const auto& [qpn, one] : incoming_) tell(Kind::refuse, one.request.sender, one.request.number, qpn, 0);
+  end_incoming([](const Incoming&) { return true; });
   not_before_.clear();
 }
 
@@ -138,8 +138,8 @@ void Connections::begin(const HardwareAddress& to) {
   if (!pair) return;
   auto connection = std::make_unique<Outgoing>();
   connection->to = to;
-  connection->number = next_number_++;
-  connection->psn = psn_ = (psn_ * 1103515245U + 12345U) & 0xff'ffff;
+  connection->number = static_cast<u32>(random_());
+  connection->psn = static_cast<u32>(random_()) & 0xff'ffff;
   connection->pair = std::move(*pair);
   by_qpn_[connection->pair->qp_num] = connection.get();
   Outgoing& kept = *outgoing_.emplace(to, std::move(connection)).first->second;
@@ -204,40 +204,49 @@ void Connections::sent(const ibv_wc& wc) {
 
 // -- others', to receive from
 
+template <typename Which>
+void Connections::end_incoming(Which which) {
+  for (auto at = incoming_.begin(); at != incoming_.end();) {
+    const auto one = at++;
+    if (!which(one->second)) continue;
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_ERR;
+    static_cast<void>(::ibv_modify_qp(one->second.pair.get(), &attributes, IBV_QP_STATE));
+    retired_.push_back(std::move(one->second.pair));
+    incoming_.erase(one);
+  }
+}
+
 void Connections::accept(const ConnectionMessage& request) {
   for (const auto& [qpn, incoming] : incoming_)
-    if (incoming.from == request.sender && incoming.number == request.number)
-      return tell(Kind::accept, request.sender, request.number, qpn, 0);
+    if (incoming.request == request) return tell(Kind::accept, request.sender, request.number, qpn, 0);
   // One from each port: older ones are of a service that has been started anew, or has lost its end.
-  std::erase_if(incoming_, [&](const auto& one) { return one.second.from.gid == request.sender.gid; });
+  end_incoming([&](const Incoming& one) { return one.request.sender.gid == request.sender.gid; });
   // It asks again, and by then the path may be known.
   if (!uses_.paths->find(request.sender.gid)) return;
   auto pair = incoming_.size() < most_incoming ? make_pair(1) : Result<QueuePair>(fail(ENOMEM));
   if (!pair || !connect(pair->get(), request, 0, false))
     return tell(Kind::refuse, request.sender, request.number, 0, 0);
   const u32 qpn = (*pair)->qp_num;
-  incoming_[qpn] = {request.sender, request.number, std::move(*pair), Clock::now()};
+  incoming_[qpn] = {request, std::move(*pair), Clock::now()};
   tell(Kind::accept, request.sender, request.number, qpn, 0);
-}
-
-void Connections::close(const ConnectionMessage& message) {
-  std::erase_if(incoming_, [&](const auto& one) {
-    return one.second.from == message.sender && one.second.number == message.number;
-  });
-  const auto at = outgoing_.find(message.sender);
-  if (at != outgoing_.end() && at->second->number == message.number && at->second->pair->qp_num != message.qpn)
-    end(*at->second, false);
 }
 
 void Connections::take(const ConnectionMessage& message) {
   if (message.kind == Kind::request) return accept(message);
-  if (message.kind == Kind::close) return close(message);
+  if (message.kind == Kind::close)
+    return end_incoming([&](const Incoming& one) {
+      return one.request.sender == message.sender && one.request.number == message.number;
+    });
   const auto at = outgoing_.find(message.sender);
   if (at == outgoing_.end() || at->second->number != message.number) return;
   Outgoing& connection = *at->second;
-  if (connection.state != Outgoing::State::asking) return;
-  if (message.kind == Kind::accept) return ready(connection, message);
-  not_before_[connection.to] = Clock::now() + after_failure;
+  const bool asking = connection.state == Outgoing::State::asking;
+  if (message.kind == Kind::accept) {
+    if (asking) ready(connection, message);
+    return;
+  }
+  if (asking) not_before_[connection.to] = Clock::now() + after_failure;
   end(connection, false);
 }
 
@@ -254,9 +263,10 @@ void Connections::tick(Time now) {
     if (now - connection->progress > stalled_for) stalled.push_back(connection.get());
   }
   for (Outgoing* connection : stalled) end(*connection, true);
-  std::erase_if(incoming_, [&](const auto& one) {
-    const bool unused = now - one.second.used > unused_for;
-    if (unused) tell(Kind::close, one.second.from, one.second.number, one.first, 0);
+  retired_.clear();
+  end_incoming([&](const Incoming& one) {
+    const bool unused = now - one.used > unused_for;
+    if (unused) tell(Kind::refuse, one.request.sender, one.request.number, one.pair->qp_num, 0);
     return unused;
   });
   std::erase_if(not_before_, [&](const auto& one) { return one.second < now; });

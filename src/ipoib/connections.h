@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <random>
 
 #include "ipoib/connection_message.h"
 #include "ipoib/frame.h"
@@ -68,8 +69,7 @@ class Connections {
     std::deque<Frame> waiting;
   };
   struct Incoming {
-    HardwareAddress from;
-    u32 number = 0;
+    ConnectionMessage request;
     QueuePair pair;
     Time used;
   };
@@ -81,7 +81,8 @@ class Connections {
   void ready(Outgoing& connection, const ConnectionMessage& accepted);
   void end(Outgoing& connection, bool tell);
   void accept(const ConnectionMessage& request);
-  void close(const ConnectionMessage& message);
+  template <typename Which>
+  void end_incoming(Which which);
   void tell(ConnectionMessage::Kind kind, const HardwareAddress& to, u32 number, u32 qpn, u32 psn);
 
   Loop& loop_;
@@ -95,9 +96,10 @@ class Connections {
   std::vector<std::unique_ptr<Outgoing>> ending_;  // sends of theirs are yet to be flushed
   std::unordered_map<u32, Outgoing*> by_qpn_;
   std::unordered_map<u32, Incoming> incoming_;  // by the number of our queue pair
+  std::vector<QueuePair> retired_;              // until what they have received is taken: buffers are in it
   std::map<HardwareAddress, Time> not_before_;  // after a connection could not be made
-  u32 next_number_ = 1;
-  u32 psn_ = 0x1234;
+  // At random, so that a service that was started anew is not taken for the one before.
+  std::minstd_rand random_{std::random_device{}()};
 };
 
 }  // namespace softib::ipoib

@@ -120,7 +120,7 @@ void Interface::start() {
 bool Interface::is_settled() const { return up_ || !port_.is_active() || groups_->tried(); }
 
 void Interface::bring_up() {
-  if (!port_.is_active() || !port_.pkey_index(options_.pkey)) return;
+  if (lost_ || !port_.is_active() || !port_.pkey_index(options_.pkey)) return;
   groups_->start();
 }
 
@@ -133,6 +133,14 @@ void Interface::bring_down() {
   groups_->stop();
   paths_->clear();
   neighbours_.clear();
+}
+
+// Somebody has deleted the device.
+void Interface::lose_device() {
+  fmt::print(stderr, "softib-ipoib: {} is gone\n", tun_.name());
+  around_.loop.unwatch(tun_.fd());
+  leave();
+  lost_ = true;
 }
 
 void Interface::stop_datagrams() {

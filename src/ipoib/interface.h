@@ -45,6 +45,7 @@ class Interface {
   [[nodiscard]] Told<void> make_connections();
   void bring_up();
   void bring_down();
+  void lose_device();
   void stop_datagrams();
   void recover();
   void ready(const GroupFacts& facts);
@@ -113,6 +114,7 @@ class Interface {
   bool received_armed_ = false, sent_armed_ = false;
   bool paused_ = false;  // no slot is free to read packets into
   bool up_ = false;
+  bool lost_ = false;
 };
 
 }  // namespace softib::ipoib

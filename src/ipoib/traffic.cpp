@@ -33,6 +33,7 @@ bool Interface::work() {
 // -- from the kernel to the wire
 
 bool Interface::read_packets() {
+  if (lost_) return false;
   take_sent();
   u32 count = 0;
   while (count < batch && !slots_.empty()) {
@@ -40,6 +41,7 @@ bool Interface::read_packets() {
     const auto size = tun_.read({slot.data + Slot::vnet_at, sizeof slot.vnet + Slots::room});
     if (!size) {
       slots_.give_back(slot.number);
+      if (errno == EBADFD) lose_device();
       break;
     }
     std::memcpy(&slot.vnet, slot.data + Slot::vnet_at, sizeof slot.vnet);
@@ -48,7 +50,7 @@ bool Interface::read_packets() {
     send_packet(slot);
   }
   const bool full = slots_.empty() && !take_sent();
-  if (full != paused_) around_.loop.pause(tun_.fd(), paused_ = full);
+  if (!lost_ && full != paused_) around_.loop.pause(tun_.fd(), paused_ = full);
   return count != 0;
 }
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from softib_fabric import Program
+from softib_fabric import Fabric, Program
 from suite import Skip, Suite, check, described, new_parser, run, wait_for
 
 THREE = """
@@ -351,6 +351,21 @@ def opensm_serves_as_well(softib):
         transfer(two, one, "10.0.0.2", 1 << 20)
 
 
+def hosts_have_their_interfaces(softib):
+    """Without a word more than `softib up`, by the names of /etc/hosts."""
+    fabric = Fabric(softib)
+    fabric.environment["SOFTIB_NAMESPACES"] = "on"
+    with fabric:
+        run(fabric, "host0", "ping", "-c", "1", "-W", "5", "host1-ib0")
+        check("10.0.0.1/16" in run(fabric, "host0", "ip", "-o", "addr", "show", "ib0"), "host0's address")
+        fabric.call("host", "host1", "kill")
+        wait_for(lambda: "LOWER_UP" not in fabric.run("host1", ["ip", "link", "show", "ib0"])[1],
+                 "a dead host's interface")
+        fabric.call("host", "host1", "on")
+        wait_for(lambda: fabric.run("host0", ["ping", "-c", "1", "-W", "1", "host1-ib0"])[0] == 0,
+                 "a host that is back has no interface")
+
+
 def mistakes_are_told(fabric):
     host = Host(fabric, "host0")
     program = str(pathlib.Path(fabric.softib).parent / "softib-ipoib")
@@ -378,16 +393,18 @@ ON_THREE = (pings_are_counted_to_the_word, streams_and_datagrams_arrive_whole,
             partitions_have_interfaces_of_their_own, links_go_and_come, a_new_subnet_manager_is_told_all,
             who_dies_is_missed_and_found_again, mistakes_are_told)
 
+ALONE = (opensm_serves_as_well, hosts_have_their_interfaces)
+
 
 def main():
     suite = Suite(new_parser(__doc__))
     try:
         possible()
     except Skip as reason:
-        print(f"SKIP  all ({reason})\n0 passed, 0 failed, {len(ON_THREE) + 1} skipped")
+        print(f"SKIP  all ({reason})\n0 passed, 0 failed, {len(ON_THREE + ALONE)} skipped")
         return 0
     suite.on(THREE, ON_THREE)
-    suite.alone([opensm_serves_as_well])
+    suite.alone(ALONE)
     return suite.conclude()
 
 
