@@ -26,11 +26,12 @@ struct Options {
   bool all = false;
 };
 
-// Those of users; the stock subnet managers are softibd's own.
+// Those of users; the stock subnet managers are softibd's own, and IPoIB is a part of the hosts.
 size_t processes_on(const std::string& dir) {
   auto status = query_status(dir, std::chrono::seconds(1));
   if (!status || !status->contains("processes")) return 0;
-  size_t count = (*status)["processes"].size();
+  size_t count = 0;
+  for (const nlohmann::json& process : (*status)["processes"]) count += process.value("program", "") != "softib-ipoib";
   for (const nlohmann::json& manager : (*status)["subnet_managers"])
     if (count > 0 && manager.value("running", false)) --count;
   return count;
