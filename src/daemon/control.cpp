@@ -47,6 +47,7 @@ Control::Control(fabric::Fabric fabric, std::unique_ptr<SegmentFile> file, Watch
   if (fabric_.link_layer == ipc::LinkLayer::infiniband)
     plane_ = std::make_unique<Plane>(fabric_, file_->segment(), watcher);
   if (plane_) faults_ = std::make_unique<Faults>(fabric_, *plane_);
+  wires_ = std::make_unique<RdmaCmWires>(fabric_, file_->segment(), watcher, plane_.get());
   routes_.follow(plane_.get());
 }
 
@@ -222,6 +223,9 @@ const Control::Row* Rows::find(ipc::Op op) {
       row<ipc::Fault, &Control::fault>(attachment),
       row<ipc::PrepareHost, &Control::prepare_host>(nothing),
       row<ipc::ReadCounter, &Control::read_counter>(nothing),
+      row<ipc::OpenRdmaCm, &Control::open_rdma_cm>(process),
+      row<ipc::RdmaCmCommand, &Control::rdma_cm_command>(process),
+      row<ipc::SetAddresses, &Control::set_addresses>(attachment),
   };
   for (const Control::Row& candidate : table)
     if (candidate.op == op) return &candidate;

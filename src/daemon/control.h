@@ -23,6 +23,7 @@
 #include "daemon/objects/qps.h"
 #include "daemon/objects/srqs.h"
 #include "daemon/plane/plane.h"
+#include "daemon/rdma_cm/wires.h"
 #include "daemon/segment_file.h"
 #include "daemon/stock_managers.h"
 #include "daemon/watcher.h"
@@ -68,10 +69,11 @@ class Control : private hca::RepairSink {
 
   // -- the management plane; none on Ethernet
   void umad_readable(u32 file, u64 now);
+  void rdma_cm_unread(u32 file, u64 now);
   // Its timers, then settle(). Gives when to call again (CLOCK_MONOTONIC ns), ~0: not before something happens.
   u64 advance(u64 now);
   // Whether advance() is due before its time: something was done to the network.
-  [[nodiscard]] bool wants_advance() const { return plane_ && plane_->is_touched(); }
+  [[nodiscard]] bool wants_advance() const { return (plane_ && plane_->is_touched()) || wires_->is_touched(); }
   // Tells the programs, the segment and the sysfs tree what changed in the network since the last call.
   void settle();
   // The fabric's folder: below it lie the hosts' sysfs trees, made when they are asked for; settle() keeps them up to
@@ -80,6 +82,7 @@ class Control : private hca::RepairSink {
   [[nodiscard]] Plane* plane() { return plane_.get(); }
   [[nodiscard]] const Faults* faults() const { return faults_.get(); }  // none on Ethernet
   [[nodiscard]] const Plane* plane() const { return plane_.get(); }
+  [[nodiscard]] const RdmaCm& rdma_cm() const { return wires_->service(); }
 
   // Other programs that manage the subnets, for status.
   void show_managers(const StockManagers* managers) { managers_ = managers; }
@@ -165,6 +168,9 @@ class Control : private hca::RepairSink {
   Result<ipc::OpenUmad::Reply> open_umad(Caller& caller, const ipc::OpenUmad::Request& request);
   Result<ipc::UmadRegister::Reply> umad_register(Caller& caller, const ipc::UmadRegister::Request& request);
   Result<ipc::Empty> umad_unregister(Caller& caller, const ipc::UmadUnregister::Request& request);
+  Result<ipc::OpenRdmaCm::Reply> open_rdma_cm(Caller& caller, const ipc::Empty&);
+  Result<ipc::RdmaCmCommand::Reply> rdma_cm_command(Caller& caller, const ipc::RdmaCmCommand::Request& request);
+  Result<ipc::Empty> set_addresses(Caller& caller, const ipc::SetAddresses::Request& request);
   Result<ipc::Fault::Reply> fault(Caller& caller, const ipc::Fault::Request& request);
   void kill_programs(u32 host, ipc::Fault::Reply& reply);
   Result<ipc::PrepareHost::Reply> prepare_host(Caller& caller, const ipc::PrepareHost::Request& request);
@@ -207,6 +213,7 @@ class Control : private hca::RepairSink {
   Qps qps_;
   std::unique_ptr<Plane> plane_;
   std::unique_ptr<Faults> faults_;
+  std::unique_ptr<RdmaCmWires> wires_;
   HostTrees trees_;
   const StockManagers* managers_ = nullptr;
   const HostsKeeper* keeper_ = nullptr;

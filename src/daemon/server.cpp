@@ -161,6 +161,8 @@ void Server::watch(int fd, Source source, u32 id, u32 events) {
 // The missing reader is told once: afterwards the channel only waits for its CQs to go.
 void Server::watch_channel(u32 channel, int fd) { watch(fd, Source::channel, channel, EPOLLONESHOT); }
 
+void Server::watch_rdma_cm(u32 file, int fd) { watch(fd, Source::rdma_cm, file, EPOLLONESHOT); }
+
 void Server::forget(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
 // By the descriptor that was taken when it came: its number may be another's by now.
@@ -200,6 +202,8 @@ void Server::handle_event(Source source, u32 id) {
       control_->umad_readable(id, hca::now_ns());
       next_mad_due_.begin(hca::now_ns());
       return;
+    case Source::rdma_cm:
+      return control_->rdma_cm_unread(id, hca::now_ns());
     case Source::manager:
       return managers_->ended(id);
     case Source::keeper:

@@ -29,7 +29,19 @@ class Server : private Watcher {
  private:
   using Clock = std::chrono::steady_clock;
 
-  enum class Source : u8 { listener, signal, peer, process, context, channel, umad, manager, keeper, keeper_word };
+  enum class Source : u8 {
+    listener,
+    signal,
+    peer,
+    process,
+    context,
+    channel,
+    umad,
+    rdma_cm,
+    manager,
+    keeper,
+    keeper_word
+  };
 
   struct Connection {
     Fd socket;
@@ -46,6 +58,7 @@ class Server : private Watcher {
   void watch_context(u32 context, int fd) override { watch(fd, Source::context, context, 0); }
   void watch_channel(u32 channel, int fd) override;
   void watch_umad(u32 file, int fd) override { watch(fd, Source::umad, file, EPOLLIN); }
+  void watch_rdma_cm(u32 file, int fd) override;
   void forget(int fd) override;
   bool kill(u32 peer) override;
 

@@ -157,6 +157,21 @@ json managers_json(const Control& control) {
 
 }  // namespace
 
+namespace {
+
+json rdma_cm_json(const Control& control) {
+  const RdmaCm::Counts counts = control.rdma_cm().counts();
+  return {{"files", counts.files},
+          {"ids", counts.ids},
+          {"listening", counts.listening},
+          {"events", counts.events},
+          {"connections", counts.connections},
+          {"timewait", counts.timewaits},
+          {"multicasts", counts.multicasts}};
+}
+
+}  // namespace
+
 std::string status_text(const Control& control) {
   auto counts = count_by_creator(control);
   Counts total;
@@ -174,6 +189,7 @@ std::string status_text(const Control& control) {
       {"processes", processes_json(control, counts)},
       {"faults", control.faults() ? control.faults()->report().faults() : json::array()},
       {"objects", total.of},
+      {"rdma_cm", rdma_cm_json(control)},
       {"memory",
        {{"segment_bytes", control.segment_file().allocated_bytes()}, {"arena_bytes", control.arena().used_bytes()}}}};
   // A program's name is whatever bytes it likes.

@@ -109,9 +109,12 @@ void Control::umad_readable(u32 file, u64 now) {
 }
 
 u64 Control::advance(u64 now) {
-  if (!plane_) return ~0ULL;
-  const u64 next_fault = faults_->on_time(now);
-  const u64 next = std::min(next_fault, plane_->on_time(now));
+  u64 next = ~0ULL;
+  if (plane_) {
+    next = faults_->on_time(now);
+    next = std::min(next, plane_->on_time(now));
+  }
+  next = std::min(next, wires_->advance(now));
   settle();
   return next;
 }

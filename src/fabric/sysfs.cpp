@@ -19,6 +19,8 @@ namespace softib::fabric {
 namespace {
 
 constexpr u32 first_bus = 0x10;  // PCI bus of a host's first HCA
+constexpr u32 misc_major = 10;   // of the class that rdma_cm is a device of
+constexpr u32 rdma_cm_minor = 58;
 constexpr u32 uverbs_major = 231;
 constexpr u32 uverbs_first_minor = 192;
 constexpr mode_t read_only = 0444;
@@ -337,6 +339,17 @@ PortStatus initial_status(const Fabric& fabric, const Port& port) {
 
 namespace {
 
+// One for the whole host: a device of class misc, as rdma_ucm registers it.
+void write_rdma_cm(TreeWriter& tree, const std::string& root) {
+  const std::string path = root + "/sys/class/misc/rdma_cm/";
+  tree.folder(root + "/sys/class/misc/rdma_cm");
+  tree.file(path + "abi_version", "4");
+  tree.file(path + "dev", fmt::format("{}:{}", misc_major, rdma_cm_minor));
+  tree.file(path + "uevent",
+            fmt::format("MAJOR={}\nMINOR={}\nDEVNAME=infiniband/rdma_cm\nDEVMODE=0666", misc_major, rdma_cm_minor));
+  tree.raw_file(root + "/dev/infiniband/rdma_cm", "", device_mode);
+}
+
 void write_host(TreeWriter& tree, const Fabric& fabric, u32 host, std::span<const PortStatus> ports) {
   std::string root = host_root(fabric, host);
   for (const char* folder :
@@ -344,6 +357,7 @@ void write_host(TreeWriter& tree, const Fabric& fabric, u32 host, std::span<cons
     tree.folder(root + folder);
   tree.file(root + "/sys/class/infiniband_verbs/abi_version", "6");
   tree.file(root + "/sys/class/infiniband_mad/abi_version", "5");  // ibstat wants it, also where no umad device is
+  write_rdma_cm(tree, root);
   CpuSet cpus = all_cpus();
   for (u32 d = 0; d < fabric.hosts[host].hcas.size(); ++d) {
     const size_t count = fabric.hosts[host].hcas[d].ports.size();

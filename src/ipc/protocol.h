@@ -55,6 +55,9 @@ enum class Op : u32 {
   fault,
   prepare_host,
   read_counter,
+  open_rdma_cm,
+  rdma_cm_command,
+  set_addresses,
 };
 
 inline constexpr u32 max_message = 32 * 1024;
@@ -610,6 +613,63 @@ struct UmadUnregister {
   struct Request {
     u32 file;
     u32 agent;
+  };
+  using Reply = Empty;
+};
+
+// -- connections
+
+// Opens /dev/infiniband/rdma_cm; its descriptor comes along. That is the read end of a pipe, which can be read as long
+// as the file has events; softibd closes the file when the last reader is gone.
+struct OpenRdmaCm {
+  static constexpr Op op = Op::open_rdma_cm;
+  using Request = Empty;
+  struct Reply {
+    u32 file;
+    u32 reserved;
+  };
+};
+
+// One command (RDMA_USER_CM_CMD_*) with its structure as the program wrote it. The errors are those of the kernel's
+// write(); EBADF: no such file.
+struct RdmaCmCommand {
+  static constexpr Op op = Op::rdma_cm_command;
+  static constexpr u32 most_in = 304;
+  static constexpr u32 most_extra = 576;
+  static constexpr u32 most_out = 1024;
+  struct Request {
+    u32 file;
+    u32 command;
+    u32 size;
+    u32 room;  // for the answer
+    u32 extra_size;
+    u32 other_file;  // MIGRATE_ID: whose id it is
+    u8 in[most_in];
+    u8 extra[most_extra];  // what the command points to
+  };
+  struct Reply {
+    u32 size;
+    u32 reserved;
+    u8 out[most_out];
+  };
+};
+
+// Replaces the IP addresses by which rdma_cm knows a port. For tools only (EPERM). ENODEV: no such port; EINVAL.
+struct PortAddress {
+  u8 family;       // 4 or 6
+  u8 prefix;       // bits of the address that name its network
+  u16 pkey;        // 0: the port's first
+  u8 address[16];  // an IPv4 one lies in the first four
+};
+struct SetAddresses {
+  static constexpr Op op = Op::set_addresses;
+  static constexpr u32 most = 64;
+  struct Request {
+    char host[64];
+    char device[64];
+    u32 port;
+    u32 count;
+    PortAddress addresses[most];
   };
   using Reply = Empty;
 };

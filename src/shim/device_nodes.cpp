@@ -14,8 +14,12 @@ void show_device(struct statx& status, DeviceNode node) {
   status.stx_blocks = 0;
 }
 
-bool is_device_file(int fd, bool is_socket, DeviceNode& node) {
-  if (!is_socket) return false;
+bool is_device_file(int fd, mode_t mode, DeviceNode& node) {
+  if (S_ISFIFO(mode)) {
+    node = {DeviceKind::rdma_cm, 0};
+    return classify(fd).kind == FdClass::rdma_cm;
+  }
+  if (!S_ISSOCK(mode)) return false;
   static_cast<void>(classify_device_call(fd));  // finds out about command files
   FdTable::Pin pin = fd_table().pin(fd);
   if (pin.kind() == FdClass::command)

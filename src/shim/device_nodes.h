@@ -21,15 +21,15 @@ void show_device(Status& status, DeviceNode node) {
 
 void show_device(struct statx& status, DeviceNode node);
 
-// The node that the descriptor is open on, found out if need be. `is_socket`: what the C library's own fstat said;
-// anything else can't be one.
-bool is_device_file(int fd, bool is_socket, DeviceNode& node);
+// The node that the descriptor is open on, found out if need be. `mode`: what the C library's own fstat said; anything
+// but a socket or a pipe can't be one.
+bool is_device_file(int fd, mode_t mode, DeviceNode& node);
 
 // fstat() of a descriptor went well: make it show what the program should see.
 template <typename Status>
 int show_descriptor(int fd, Status& status) {
   DeviceNode node;
-  if (is_device_file(fd, S_ISSOCK(status.st_mode), node)) show_device(status, node);
+  if (is_device_file(fd, status.st_mode, node)) show_device(status, node);
   return 0;
 }
 

@@ -22,6 +22,7 @@ enum class FdClass : u32 {
   channel,  // the read end of a completion channel's pipe: ChannelFile
   netlink,  // an RDMA netlink socket: NetlinkFile
   umad,     // an open /dev/infiniband/umadN or issmN: UmadFile
+  rdma_cm,  // an open /dev/infiniband/rdma_cm: RdmaCmFile
   counter,  // an open counters/NAME of a port: CounterFile
   own,      // this library's: the program does not know it is there
   received  // came by SCM_RIGHTS or survived a fork: may be a command file, to be found out when it is used

@@ -10,6 +10,9 @@
 #include <iterator>
 #include <utility>
 
+#include "abi/rdma_cm.h"
+#include "shim/paths.h"
+
 namespace softib::shim {
 
 namespace {
@@ -177,13 +180,24 @@ Replies dump_ports(const Request& request) {
 // As the kernel's huge_encode_dev.
 u64 encode_device(u32 major, u32 minor) { return (minor & 0xff) | (major << 8) | ((u64{minor} & ~0xffULL) << 12); }
 
+// The host's, whatever device is named.
+Replies rdma_cm_device(const Request& request) {
+  const DeviceNumber number = number_of({DeviceKind::rdma_cm, 0});
+  Message message = request.reply(RDMA_NLDEV_CMD_GET_CHARDEV);
+  message.put(RDMA_NLDEV_ATTR_CHARDEV, encode_device(number.major, number.minor))
+      .put(RDMA_NLDEV_ATTR_CHARDEV_ABI, u64{RDMA_USER_CM_ABI_VERSION})
+      .put(RDMA_NLDEV_ATTR_CHARDEV_NAME, std::string("rdma_cm"));
+  return std::vector{message.finish()};
+}
+
 Replies get_character_device(const Request& request) {
   const Attributes& attributes = request.attributes;
   if (!attributes.has(RDMA_NLDEV_ATTR_CHARDEV_TYPE)) return fail(EINVAL);
+  if (attributes.text_of(RDMA_NLDEV_ATTR_CHARDEV_TYPE) == "rdma_cm") return rdma_cm_device(request);
   const NetlinkDevice* device = request.device();
   if (attributes.has(RDMA_NLDEV_ATTR_DEV_INDEX) ? !device : attributes.has(RDMA_NLDEV_ATTR_PORT_INDEX))
     return fail(EINVAL);
-  // umad, issm and rdma_cm: as a kernel answers that lacks the module.
+  // umad and issm: as a kernel answers that lacks the module.
   if (attributes.text_of(RDMA_NLDEV_ATTR_CHARDEV_TYPE) != "uverbs" || !device) return fail(EOPNOTSUPP);
   Message message = request.reply(RDMA_NLDEV_CMD_GET_CHARDEV);
   message.put(RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, static_cast<u32>(RDMA_DRIVER_RXE))

@@ -16,6 +16,7 @@
 #include "shim/netlink_file.h"
 #include "shim/on.h"
 #include "shim/process.h"
+#include "shim/rdma_cm_file.h"
 #include "shim/umad_file.h"
 
 namespace softib::shim {
@@ -39,6 +40,11 @@ auto with_umad(int fd, Call call) {
   return to_libc<Answer>(pin.kind() == FdClass::umad ? call(pin.as<UmadFile>()) : -EBADF);
 }
 
+ssize_t write_rdma_cm(int fd, const void* buffer, size_t size) {
+  FdTable::Pin pin = fd_table().pin(fd);
+  return to_libc<ssize_t>(pin.kind() == FdClass::rdma_cm ? pin.as<RdmaCmFile>().write(fd, buffer, size) : -EBADF);
+}
+
 // read() on something of ours; `plain` is the C library's answer for what needs no translation.
 template <typename Plain>
 [[gnu::noinline]] ssize_t read_ours(int fd, FdClass kind, void* buffer, size_t size, Plain plain) {
@@ -47,7 +53,8 @@ template <typename Plain>
     case FdClass::channel:
       return to_libc(read_events(fd, kind, buffer, size));
     case FdClass::command:
-      return to_libc<ssize_t>(-EINVAL);  // uverbs has no read
+    case FdClass::rdma_cm:
+      return to_libc<ssize_t>(-EINVAL);  // they have no read
     case FdClass::umad:
       return with_umad(fd, [&](UmadFile& file) { return file.read(fd, buffer, size); });
     case FdClass::counter:
@@ -68,6 +75,8 @@ template <typename Plain>
       return to_libc(netlink_request(fd, buffer, size));
     case FdClass::umad:
       return with_umad(fd, [&](UmadFile& file) { return file.write(fd, buffer, size); });
+    case FdClass::rdma_cm:
+      return write_rdma_cm(fd, buffer, size);
     case FdClass::async:
     case FdClass::channel:
       return to_libc<ssize_t>(-EBADF);  // they are open for reading only

@@ -9,6 +9,7 @@
 #include "shim/device_nodes.h"
 #include "shim/libc.h"
 #include "shim/on.h"
+#include "shim/rdma_cm_file.h"
 #include "shim/umad_file.h"
 
 namespace softib::shim {
@@ -113,12 +114,22 @@ FILE* open_stream(const char* path, const char* mode, FILE* (*real)(const char*,
   return stream;
 }
 
+Result<int> open_node(DeviceNode node, int flags) {
+  switch (node.kind) {
+    case DeviceKind::uverbs:
+      return open_device(node.number, flags);
+    case DeviceKind::rdma_cm:
+      return open_rdma_cm(flags);
+    default:
+      return open_umad(node, flags);
+  }
+}
+
 }  // namespace
 
 std::optional<int> open_special(const Redirect& path, int flags) {
   if (path.is_device() && !(flags & O_PATH)) {
-    auto opened = path.device().kind == DeviceKind::uverbs ? open_device(path.device().number, flags)
-                                                           : open_umad(path.device(), flags);
+    auto opened = open_node(path.device(), flags);
     return opened ? *opened : -to_int(opened.error());
   }
   int refused = refuse_writing(path, flags);
@@ -151,8 +162,7 @@ int statx(int dirfd, const char* path, int flags, unsigned mask, struct statx* s
   if (done != 0) return done;
   DeviceNode node = redirect.device();
   bool device = redirect.is_device();
-  if (!device && flags & AT_EMPTY_PATH && path && !*path)
-    device = is_device_file(dirfd, S_ISSOCK(status->stx_mode), node);
+  if (!device && flags & AT_EMPTY_PATH && path && !*path) device = is_device_file(dirfd, status->stx_mode, node);
   if (device) show_device(*status, node);
   return 0;
 }

@@ -14,7 +14,9 @@ constexpr std::string_view device_folder = "/dev/infiniband/";
 // The InfiniBand character devices' registered major number; udev names them here by number.
 constexpr std::string_view by_number_prefix = "/dev/char/231:";
 constexpr u32 infiniband_major = 231;
-constexpr u32 overflow_major = 234;  // the first of those that Linux gives out when asked for any
+constexpr std::string_view rdma_cm_name = "rdma_cm";
+constexpr DeviceNumber rdma_cm_number{10, 58};  // of class misc, which gives numbers out as they are asked for
+constexpr u32 overflow_major = 234;             // the first of those that Linux gives out when asked for any
 
 struct NodeRow {
   std::string_view name;
@@ -44,6 +46,7 @@ struct Rule {
 constexpr auto rules = std::to_array<Rule>({
     {"/sys/class/infiniband", Taken::by_name, 0},
     {"/dev/infiniband", Taken::as_folder, 0},
+    {"/sys/class/misc/rdma_cm", Taken::as_folder, 0},
     {"/sys/devices/pci", Taken::if_present, 4},
     {"/sys/bus/pci/devices/", Taken::if_present, 5},
 });
@@ -59,6 +62,7 @@ std::optional<u32> parse_number(std::string_view digits) {
 
 // The name below device_folder.
 std::optional<DeviceNode> node_named(std::string_view name) {
+  if (name == rdma_cm_name) return DeviceNode{DeviceKind::rdma_cm, 0};
   for (const NodeRow& row : node_rows) {
     if (!name.starts_with(row.name)) continue;
     if (auto number = parse_number(name.substr(row.name.size()))) return DeviceNode{row.kind, *number};
@@ -136,6 +140,7 @@ std::optional<DeviceNode> device_node(std::string_view path) {
 }
 
 DeviceNumber number_of(DeviceNode node) {
+  if (node.kind == DeviceKind::rdma_cm) return rdma_cm_number;
   const NodeRow& row = row_of(node.kind);
   if (node.kind == DeviceKind::uverbs || node.number < row.count)
     return {infiniband_major, row.first_minor + node.number};
@@ -152,7 +157,7 @@ std::optional<std::string_view> strip_root(std::string_view path, std::string_vi
 
 bool may_lead_into_tree(std::string_view relative) {
   return relative.find("infiniband") != std::string_view::npos || relative.find("uverbs") != std::string_view::npos ||
-         names_counter(relative);
+         relative.find(rdma_cm_name) != std::string_view::npos || names_counter(relative);
 }
 
 bool names_counter(std::string_view path) {

@@ -21,7 +21,7 @@ enum class PathKind : u8 {
   device  // a device node: its file in the tree is a placeholder
 };
 
-enum class DeviceKind : u8 { uverbs, umad, issm };
+enum class DeviceKind : u8 { uverbs, umad, issm, rdma_cm };
 
 // /dev/infiniband/uverbsN and its like.
 struct DeviceNode {

@@ -20,6 +20,7 @@ class FakeWatcher : public Watcher {
   void watch_context(u32 context, int fd) override { contexts[fd] = context; }
   void watch_channel(u32 channel, int fd) override { channels[fd] = channel; }
   void watch_umad(u32 file, int fd) override { umads[fd] = file; }
+  void watch_rdma_cm(u32 file, int fd) override { rdma_cms[fd] = file; }
   void forget(int fd) override {
     umads.erase(fd);
     contexts.erase(fd);
@@ -32,6 +33,7 @@ class FakeWatcher : public Watcher {
   std::map<int, u32> contexts;
   std::map<int, u32> channels;
   std::map<int, u32> umads;
+  std::map<int, u32> rdma_cms;
   std::vector<u32> killed;
 };
 

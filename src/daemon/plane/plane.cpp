@@ -168,6 +168,7 @@ void Plane::received(PortRef at, const wire::Packet& packet) {
   const u32 index = index_of(at);
   // Requests for a manager are never an agent's; responses tell by their transaction id whose they are.
   if (manager && !wire::is_response(packet.mad) && manager->wants(packet)) return manager->received(packet, now_);
+  if (index && services_ && packet.destination_qp == 1 && services_->received(index, packet, now_)) return;
   if (index && layer_.received(index, packet, now_)) return;
   if (manager) manager->received(packet, now_);
 }
@@ -339,6 +340,12 @@ void Plane::umad_readable(u32 file, u64 now) {
 }
 
 void Plane::send(u32 port, const wire::Packet& packet) { network_->send(refs_[port], packet); }
+
+void Plane::send_general(u32 port, const wire::Packet& packet, u64 now) {
+  now_ = now;
+  touched_ = true;
+  if (port > 0 && port < refs_.size()) network_->send(refs_[port], packet);
+}
 
 void Plane::deliver(u32 file, const ipc::UmadFrame& frame, std::span<const u8> mad) {
   files_.deliver(file, frame, mad);

@@ -21,6 +21,14 @@
 
 namespace softib::daemon {
 
+// Who gets what comes to queue pair 1 of hosts' ports before the programs' agents do.
+class GeneralServices {
+ public:
+  virtual ~GeneralServices() = default;
+  // False: it is for somebody else.
+  virtual bool received(u32 port, const wire::Packet& packet, u64 now) = 0;
+};
+
 class Plane final : public Ways, private net::Observer, private MadLayer::Outside {
  public:
   // The ports of the segment are those of the fabric, host by host, in order; their records are kept up to date.
@@ -39,6 +47,10 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   Result<void> remove_agent(u32 file, u32 agent) { return layer_.remove_agent(file, agent); }
   // The socket of a file can be read, or has been closed at its other end.
   void umad_readable(u32 file, u64 now);
+
+  void serve(GeneralServices* services) { services_ = services; }
+  // From a port's queue pair 1.
+  void send_general(u32 port, const wire::Packet& packet, u64 now);
 
   // Time-outs, sweeps, traps. Gives when to call again (CLOCK_MONOTONIC ns), ~0: not before something happens.
   u64 on_time(u64 now);
@@ -118,6 +130,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   [[nodiscard]] u16 pkey_or_first(u32 port, u16 pkey) const;
 
   ipc::Segment& segment_;
+  GeneralServices* services_ = nullptr;
   MadLayer layer_;
   UmadFiles files_;
   std::unique_ptr<net::Network> network_;
