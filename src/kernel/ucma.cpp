@@ -90,6 +90,8 @@ Result<void> UcmaFile::add_extra(UcmaDescriptor& descriptor, Call::Request& requ
 }
 
 Result<Call::Reply> UcmaFile::ask(UcmaDescriptor& descriptor, const Call::Request& request) {
+  if (request.command == RDMA_USER_CM_CMD_GET_EVENT)
+    if (auto held = descriptor.hold(); !held) return fail(held.error());
   for (;;) {
     auto reply = control_.call<Call>(0, request);
     if (reply || request.command != RDMA_USER_CM_CMD_GET_EVENT || to_int(reply.error()) != EAGAIN) return reply;

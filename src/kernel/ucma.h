@@ -14,6 +14,8 @@ namespace softib::kernel {
 class UcmaDescriptor {
  public:
   virtual ~UcmaDescriptor() = default;
+  // Before a command that may wait: from now on the file stays, also when the program closes it meanwhile. EBADF.
+  virtual Result<void> hold() = 0;
   // Sleeps until there may be an event. EAGAIN: the program does not want to wait; EINTR: a signal came.
   virtual Result<void> wait() = 0;
   // softibd's number of another open rdma_cm file. ENOENT: no descriptor at all; EINVAL: something else.

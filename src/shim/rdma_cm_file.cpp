@@ -14,6 +14,23 @@ namespace {
 class Descriptor final : public kernel::UcmaDescriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  ~Descriptor() override {
+    if (held_) fd_table().clear(held_.get());
+  }
+
+  // A duplicate, out of the way of the numbers that the program counts on. The kernel holds the file through a call;
+  // programs close it while another thread waits for an event, as they end.
+  Result<void> hold() override {
+    constexpr int out_of_the_way = 512;
+    held_ = Fd(::fcntl(fd_, F_DUPFD_CLOEXEC, out_of_the_way));
+    if (!held_ && errno == EBADF) return fail(EBADF);
+    if (!held_) held_ = Fd(::fcntl(fd_, F_DUPFD_CLOEXEC, 0));
+    if (!held_) return fail(errno);
+    fd_table().set_own(held_.get());
+    fd_ = held_.get();
+    return {};
+  }
 
   Result<void> wait() override {
     const int flags = ::fcntl(fd_, F_GETFL);
@@ -33,6 +50,7 @@ class Descriptor final : public kernel::UcmaDescriptor {
 
  private:
   int fd_;
+  Fd held_;
 };
 
 }  // namespace

@@ -223,6 +223,7 @@ int RdmaCm::look_up_any(Id& id) {
 
 int RdmaCm::look_up_ip(Id& id) {
   const Ip& wanted = id.destination.ip;
+  if (id.destination.is_multicast()) return look_up_group(id);
   const BookedAddress* from =
       id.source.is_any() ? book_.source_for(id.host, wanted) : book_.find_on_host(id.host, id.source.ip);
   if (!from) return id.destination.is_loopback() ? -ENODEV : -ENETUNREACH;
@@ -236,6 +237,20 @@ int RdmaCm::look_up_ip(Id& id) {
   id.dgid = on_ethernet(to->port) && gid_index(to->port, wanted) != 0 ? wanted : gid_bytes(record.gids[0]);
   if (on_ethernet(to->port) && id.dgid != wanted)
     if (const BookedAddress* first = book_.first_of_port(to->port, true)) id.dgid = first->ip;
+  return 0;
+}
+
+// A group is reached by the port that the program bound to, else by whichever works.
+int RdmaCm::look_up_group(Id& id) {
+  const u32 index = id.port ? id.port : active_port(id.host);
+  if (index == 0) return -ENETUNREACH;
+  if (id.source.is_any()) {
+    const BookedAddress* own = book_.first_of_port(index, id.source.family == AF_INET);
+    if (!own) return -ENETUNREACH;
+    id.source.ip = own->ip;
+    attach(id, index, own->pkey);
+  }
+  id.dgid = group_gid(id, id.destination);
   return 0;
 }
 

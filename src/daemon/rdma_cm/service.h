@@ -126,6 +126,7 @@ class RdmaCm final : private SaClient::Outside {
   Result<void> resolve(Id& id, const SocketAddress* source, const SocketAddress& destination, u32 timeout_ms, u64 now);
   void look_up(Id& id, u32 timeout_ms, u64 now);
   int look_up_ip(Id& id);
+  int look_up_group(Id& id);
   int look_up_gid(Id& id);
   int look_up_any(Id& id);
   void attach(Id& id, u32 port_index, u16 pkey);

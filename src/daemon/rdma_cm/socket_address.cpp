@@ -81,6 +81,11 @@ bool SocketAddress::is_any() const {
   return all_zero(is_ib() ? std::span<const u8>(gid) : std::span<const u8>(ip));
 }
 
+bool SocketAddress::is_multicast() const {
+  if (family == AF_INET) return ipv4_of(ip) >> 28 == 0xe;
+  return (is_ib() ? gid[0] : ip[0]) == 0xff;
+}
+
 bool SocketAddress::is_link_local() const { return family == AF_INET6 && ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80; }
 
 bool SocketAddress::is_loopback() const {

@@ -35,6 +35,7 @@ struct SocketAddress {
   [[nodiscard]] bool is_ib() const { return family == family_ib; }
   // Names every address of its family.
   [[nodiscard]] bool is_any() const;
+  [[nodiscard]] bool is_multicast() const;
   [[nodiscard]] bool is_link_local() const;
   // ::1 or 127/8, before anybody says whose part of that it is.
   [[nodiscard]] bool is_loopback() const;

@@ -10,7 +10,13 @@ inline constexpr u16 first_multicast_lid = 0xC000;
 inline constexpr u16 permissive_lid = 0xFFFF;
 
 [[nodiscard]] constexpr bool is_multicast_lid(u16 lid) { return lid >= first_multicast_lid && lid != permissive_lid; }
-[[nodiscard]] constexpr bool is_multicast_gid(const ipc::Gid& gid) { return gid.raw[0] == 0xff; }
+// An IPv6 group, or an IPv4 one as ::ffff:a.b.c.d, which is what RoCE v2 has.
+[[nodiscard]] constexpr bool is_multicast_gid(const ipc::Gid& gid) {
+  if (gid.raw[0] == 0xff) return true;
+  for (int i = 0; i < 10; ++i)
+    if (gid.raw[i] != 0) return false;
+  return gid.raw[10] == 0xff && gid.raw[11] == 0xff && gid.raw[12] >> 4 == 0xe;
+}
 
 // Is this the address of a multicast group? On Ethernet the GID tells; on InfiniBand the LID does.
 [[nodiscard]] bool is_multicast(const ipc::AddressVector& av, ipc::LinkLayer layer);
