@@ -17,7 +17,7 @@ packages_run=(
   python3 procps util-linux
 )
 packages_test=(
-  python3-pyverbs git iproute2 iputils-ping infiniband-diags opensm "ibutils|"
+  python3-pyverbs git iproute2 iputils-ping infiniband-diags opensm "ibutils|" rdmacm-utils
   "ucx-utils|" "openmpi-bin|" "libopenmpi-dev|" "mpich|" "libmpich-dev|"
 )
 

@@ -87,7 +87,10 @@ Result<ipc::Fault::Reply> Control::fault(Caller& caller, const ipc::Fault::Reque
   if (!faults_) return fail(EOPNOTSUPP);
   if (auto checked = faults_->check(request); !checked) return fail(checked.error());
   ipc::Fault::Reply reply{};
-  if (const auto host = faults_->dying_host(request)) kill_programs(*host, reply);
+  if (const auto host = faults_->dying_host(request)) {
+    kill_programs(*host, reply);
+    wires_->host_down(*host);
+  }
   reply.changed = faults_->apply(request);
   settle();
   return reply;

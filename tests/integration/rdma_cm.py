@@ -203,10 +203,34 @@ def a_program_that_dies_takes_its_connections_along(fabric):
             client.stop()
 
 
+def a_host_that_died(fabric):
+    if fabric.link_layer == "ethernet":
+        raise Skip("no faults on Ethernet")
+    before = listeners(fabric)
+    server = fabric.start("host1", ["rping", "-s", "-P", "-a", ADDRESS["host1"]])
+    client = None
+    try:
+        wait_for(lambda: listeners(fabric) > before, "rping does not listen")
+        client = fabric.start("host0", ["rping", "-c", "-a", ADDRESS["host1"], "-v", "-C", "1000000"])
+        wait_for(lambda: fabric.status()["rdma_cm"]["connections"] >= 2, "no connection")
+        check(fabric.call("host", "host1", "kill").returncode == 0, "host1 can't be killed")
+        check(client.wait(60) is not None, "the client hangs")
+        got, output = fabric.run("host0", ["rping", "-c", "-a", ADDRESS["host1"], "-C", "1"])
+        check(got != 0 and "RDMA_CM_EVENT_ADDR_ERROR, error -110" in output, output)
+    finally:
+        server.stop()
+        if client:
+            client.stop()
+        fabric.call("host", "host1", "on")
+    wait_for(lambda: all(port["state"] == "ACTIVE" for host in fabric.status()["hosts"]
+                         for device in host["devices"] for port in device["ports"]), "host1 does not come back")
+    ucmatose_transfers_and_leaves(fabric)
+
+
 CASES = [rping_carries_data, rping_on_ipv6, rping_server_stays_for_many, ucmatose_transfers_and_leaves,
          udaddy_finds_its_peer, mckey_reaches_the_group, cmtime_measures_each_step, rdma_client_and_server,
          an_address_that_no_host_has, a_port_that_nobody_listens_on, an_address_in_use,
-         a_program_that_dies_takes_its_connections_along, perftest_meets_by_rdma_cm, nothing_is_left]
+         a_program_that_dies_takes_its_connections_along, a_host_that_died, perftest_meets_by_rdma_cm, nothing_is_left]
 FULL = [sockets_over_rdma, rdma_xclient_and_xserver, thousands_leave_nothing_behind]
 
 

@@ -11,8 +11,8 @@ namespace softib::daemon {
 
 namespace {
 
-// Names of connections differ between hosts, so that a mix-up shows.
-constexpr u32 first_connection(u32 host) { return (host + 1) * 0x9e3779b1U | 1U; }
+// Where a host begins to count its connections: each time elsewhere, since others remember those from before it died.
+constexpr u32 first_connection(u32 host, u32 boot) { return (host + 1) * 0x9e3779b1U + boot * 0x01000193U | 1U; }
 
 u32 take(std::set<u32>& free, u32& last) {
   if (free.empty()) return last++;
@@ -36,7 +36,7 @@ RdmaCm::~RdmaCm() = default;
 
 RdmaCm::Host& RdmaCm::host(u32 index) {
   auto& found = hosts_[index];
-  if (!found) found = std::make_unique<Host>(*this, index, first_connection(index));
+  if (!found) found = std::make_unique<Host>(*this, index, first_connection(index, ++boots_));
   return *found;
 }
 

@@ -203,6 +203,7 @@ class RdmaCm final : private SaClient::Outside {
   std::set<u32> free_groups_;
   std::map<GroupName, Group> groups_;  // by port and MGID
   std::set<std::pair<u64, u32>> timers_;
+  u32 boots_ = 0;  // of all hosts together
   u32 last_file_ = 0;
   u32 last_handle_ = 0;  // one past the highest ever given
   u32 last_multicast_ = 0;
