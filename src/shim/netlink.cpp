@@ -180,7 +180,7 @@ Replies dump_ports(const Request& request) {
 // As the kernel's huge_encode_dev.
 u64 encode_device(u32 major, u32 minor) { return (minor & 0xff) | (major << 8) | ((u64{minor} & ~0xffULL) << 12); }
 
-// The host's, whatever device is named.
+// The host's: no device has one of its own.
 Replies rdma_cm_device(const Request& request) {
   const DeviceNumber number = number_of({DeviceKind::rdma_cm, 0});
   Message message = request.reply(RDMA_NLDEV_CMD_GET_CHARDEV);
@@ -193,7 +193,8 @@ Replies rdma_cm_device(const Request& request) {
 Replies get_character_device(const Request& request) {
   const Attributes& attributes = request.attributes;
   if (!attributes.has(RDMA_NLDEV_ATTR_CHARDEV_TYPE)) return fail(EINVAL);
-  if (attributes.text_of(RDMA_NLDEV_ATTR_CHARDEV_TYPE) == "rdma_cm") return rdma_cm_device(request);
+  if (attributes.text_of(RDMA_NLDEV_ATTR_CHARDEV_TYPE) == "rdma_cm" && !attributes.has(RDMA_NLDEV_ATTR_DEV_INDEX))
+    return rdma_cm_device(request);
   const NetlinkDevice* device = request.device();
   if (attributes.has(RDMA_NLDEV_ATTR_DEV_INDEX) ? !device : attributes.has(RDMA_NLDEV_ATTR_PORT_INDEX))
     return fail(EINVAL);

@@ -89,8 +89,8 @@ for layer in infiniband ethernet; do
   printf '\n== pyverbs, %s\n' "$layer"
   "$softib" up --name "$layer" --link-layer "$layer" >"$work/up.log" 2>&1 || { cat "$work/up.log"; exit 1; }
   show_interface "$layer" || exit 1
-  (cd "$work" && PATH="$work/bin:$PATH" timeout 900 "$softib" run --name "$layer" host0 -- /usr/bin/python3 tests/run_tests.py -v "$@") \
-    >"$work/$layer.log" 2>&1
+  (cd "$work" && PATH=$work/bin:$PATH timeout 900 \
+    "$softib" run --name "$layer" host0 -- /usr/bin/python3 tests/run_tests.py -v "$@") >"$work/$layer.log" 2>&1
   if ! /usr/bin/python3 -c "$summary" "$work/$layer.log"; then
     status=1
     sed -n '/^=====/,$p' "$work/$layer.log"

@@ -6,7 +6,9 @@
 
 #include <deque>
 
+#include "daemon/control_fixture.h"
 #include "daemon/populate.h"
+#include "daemon/rdma_cm/wires.h"
 #include "daemon/segment_file.h"
 #include "fabric/addresses.h"
 #include "hca/rules/address.h"
@@ -353,6 +355,48 @@ TEST_F(RdmaCmTest, AHostThatDiesForgetsItsConnections) {
   listen(1, 7174);
   ask(7174);
   EXPECT_EQ(event(1).event, static_cast<u32>(CmEvent::connect_request));
+}
+
+// Whatever has been done, the event loop may sleep once it has been looked after: until the next time-out, or for ever.
+TEST(RdmaCmWires, RestOnceLookedAfter) {
+  const fabric::Fabric fabric = fabric::default_fabric("test", ipc::LinkLayer::ethernet);
+  const auto file = std::move(*SegmentFile::create());
+  ASSERT_TRUE(populate(file->segment(), fabric));
+  FakeWatcher watcher;
+  RdmaCmWires wires(fabric, file->segment(), watcher, nullptr);
+  auto opened = wires.open(0);
+  ASSERT_TRUE(opened);
+  rdma_ucm_create_id request{};
+  request.uid = 1;
+  request.ps = RDMA_PS_TCP;
+  rdma_ucm_create_id_resp response{};
+  RdmaCm::Command command;
+  command.file = opened->file;
+  command.number = RDMA_USER_CM_CMD_CREATE_ID;
+  command.in = {reinterpret_cast<const u8*>(&request), sizeof request};
+  command.out = {reinterpret_cast<u8*>(&response), sizeof response};
+  command.now = 1;
+  ASSERT_TRUE(wires.carry_out(command));
+  EXPECT_TRUE(wires.is_touched());
+  EXPECT_EQ(wires.advance(2), ~0ULL);
+  EXPECT_FALSE(wires.is_touched());
+  // To an address that nobody has: two seconds.
+  rdma_ucm_resolve_ip wanted{};
+  wanted.id = response.id;
+  wanted.timeout_ms = 2000;
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(0x0a004d4d);
+  std::memcpy(&wanted.dst_addr, &to, sizeof to);
+  command.number = RDMA_USER_CM_CMD_RESOLVE_IP;
+  command.in = {reinterpret_cast<const u8*>(&wanted), sizeof wanted};
+  ASSERT_TRUE(wires.carry_out(command));
+  EXPECT_EQ(wires.advance(2), 2'000'000'001ULL);
+  EXPECT_FALSE(wires.is_touched());
+  opened->read.reset();
+  wires.unread(opened->file, 3);
+  EXPECT_EQ(wires.advance(3), ~0ULL);
+  EXPECT_EQ(wires.service().counts().files, 0u);
 }
 
 }  // namespace

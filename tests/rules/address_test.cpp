@@ -52,6 +52,10 @@ TEST(Address, GroupsAreForDatagrams) {
   EXPECT_TRUE(check_address(av, eth, AddressUse::datagram));
   EXPECT_FALSE(check_address(av, ib, AddressUse::connected));
   EXPECT_FALSE(check_address(av, eth, AddressUse::connected));
+  const ipc::Gid ipv4_group{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 2, 3}};
+  const ipc::Gid ipv4_host{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 2, 3}};
+  EXPECT_TRUE(is_multicast_gid(ipv4_group));
+  EXPECT_FALSE(is_multicast_gid(ipv4_host));
   EXPECT_FALSE(is_multicast_lid(permissive_lid));
   EXPECT_TRUE(is_multicast_lid(0xFFFE));
 }

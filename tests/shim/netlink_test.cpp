@@ -130,13 +130,19 @@ TEST_F(Netlink, CharacterDevice) {
   EXPECT_EQ(got[0].get<u32>(RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID), static_cast<u32>(RDMA_DRIVER_RXE));
 }
 
+TEST_F(Netlink, TheHostsConnectionManager) {
+  auto got = messages(NetlinkRequest::nldev(RDMA_NLDEV_CMD_GET_CHARDEV).put(RDMA_NLDEV_ATTR_CHARDEV_TYPE, "rdma_cm"));
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got[0].text(RDMA_NLDEV_ATTR_CHARDEV_NAME), "rdma_cm");
+  EXPECT_EQ(got[0].get<u64>(RDMA_NLDEV_ATTR_CHARDEV), (10U << 8) | 58U);
+  EXPECT_EQ(got[0].get<u64>(RDMA_NLDEV_ATTR_CHARDEV_ABI), 4U);
+}
+
 TEST_F(Netlink, AbsentCharacterDevices) {
-  for (const char* type : {"umad", "issm"}) {
+  for (const char* type : {"umad", "issm", "rdma_cm"}) {  // rdma_cm is no device's
     auto request = NetlinkRequest::nldev(RDMA_NLDEV_CMD_GET_CHARDEV).put(RDMA_NLDEV_ATTR_DEV_INDEX, 0U);
     expect_error(request.put(RDMA_NLDEV_ATTR_CHARDEV_TYPE, type), EOPNOTSUPP);
   }
-  expect_error(NetlinkRequest::nldev(RDMA_NLDEV_CMD_GET_CHARDEV).put(RDMA_NLDEV_ATTR_CHARDEV_TYPE, "rdma_cm"),
-               EOPNOTSUPP);
   expect_error(NetlinkRequest::nldev(RDMA_NLDEV_CMD_GET_CHARDEV), EINVAL);
 }
 

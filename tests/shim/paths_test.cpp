@@ -41,8 +41,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"/sys/class/infiniband_verbs/abi_version", PathKind::tree, "/sys/class/infiniband_verbs/abi_version"},
         Case{"/sys/class/infiniband_mad/umad0", PathKind::tree, "/sys/class/infiniband_mad/umad0"},
         Case{"/dev/infiniband", PathKind::tree, "/dev/infiniband"},
-        Case{"/dev/infiniband/rdma_cm", PathKind::tree, "/dev/infiniband/rdma_cm"},
+        Case{"/sys/class/misc/rdma_cm/abi_version", PathKind::tree, "/sys/class/misc/rdma_cm/abi_version"},
+        Case{"/sys/class/misc/rdma_cm2", PathKind::plain, nullptr}, Case{"/sys/class/misc", PathKind::plain, nullptr},
         // device nodes
+        Case{"/dev/infiniband/rdma_cm", PathKind::device, "/dev/infiniband/rdma_cm"},
+        Case{"/dev/infiniband/rdma_cm0", PathKind::tree, "/dev/infiniband/rdma_cm0"},
         Case{"/dev/infiniband/uverbs0", PathKind::device, "/dev/infiniband/uverbs0"},
         Case{"/dev/infiniband/uverbs31", PathKind::device, "/dev/infiniband/uverbs31"},
         Case{"/dev/infiniband/uverbs", PathKind::tree, "/dev/infiniband/uverbs"},

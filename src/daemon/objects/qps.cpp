@@ -1,6 +1,7 @@
 #include "daemon/objects/qps.h"
 
 #include "hca/limits.h"
+#include "hca/rules/address.h"
 #include "hca/rules/qp_transitions.h"
 
 namespace softib::daemon {
@@ -137,12 +138,12 @@ void Qps::drop(ContextObject& context, u32 qpn) {
 }
 
 Result<void> Qps::attach(u32 qpn, const ipc::Gid& gid, u16 mlid) {
-  if (segment_.qps[qpn].type != QpType::ud || gid.raw[0] != 0xff) return fail(EINVAL);
+  if (segment_.qps[qpn].type != QpType::ud || !hca::is_multicast_gid(gid)) return fail(EINVAL);
   return parts_.groups.attach(link_layer_of(qps_.at(qpn)), qpn, gid, mlid);
 }
 
 Result<void> Qps::detach(u32 qpn, const ipc::Gid& gid, u16 mlid) {
-  if (segment_.qps[qpn].type != QpType::ud || gid.raw[0] != 0xff) return fail(EINVAL);
+  if (segment_.qps[qpn].type != QpType::ud || !hca::is_multicast_gid(gid)) return fail(EINVAL);
   return parts_.groups.detach(link_layer_of(qps_.at(qpn)), qpn, gid, mlid);
 }
 

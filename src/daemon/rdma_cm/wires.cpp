@@ -41,6 +41,7 @@ Result<RdmaCmWires::Opened> RdmaCmWires::open(u32 host) {
 void RdmaCmWires::unread(u32 file, u64 now) {
   auto found = pipes_.find(file);
   if (found == pipes_.end()) return;
+  touched_ = true;
   service_.close(file, now);
   watcher_.forget(found->second.write.get());
   pipes_.erase(found);
@@ -59,16 +60,20 @@ void RdmaCmWires::set_readable(u32 file, bool readable) {
 }
 
 Result<u32> RdmaCmWires::carry_out(const RdmaCm::Command& command) {
+  touched_ = true;  // it may set a timer
   auto done = service_.carry_out(command);
   send_what_waits(command.now);
   return done;
 }
 
 u64 RdmaCmWires::advance(u64 now) {
+  u64 next = service_.on_time(now);
+  while (!waiting_.empty()) {
+    send_what_waits(now);
+    next = service_.on_time(now);
+  }
   touched_ = false;
-  const u64 next = service_.on_time(now);
-  send_what_waits(now);
-  return touched_ ? now : next;
+  return next;
 }
 
 // -- packets
@@ -84,7 +89,6 @@ bool RdmaCmWires::received(u32 port, const wire::Packet& packet, u64 now) {
 }
 
 void RdmaCmWires::send_what_waits(u64 now) {
-  touched_ = true;
   if (sending_) return;
   sending_ = true;
   while (!waiting_.empty()) {
