@@ -8,14 +8,20 @@ namespace {
 
 constexpr u32 pkeys_in_block = 32;
 
+// Port 0 of a switch has no cable; an enhanced one has states like a CA's port. A base one has always been ACTIVE.
+bool comes_up(const Subnet& subnet, End end) {
+  return subnet.port(end).linked() || (subnet.node(end).is_switch() && end.port == 0);
+}
+
+bool on_its_way(const Port& port) { return port.state() == LinkState::init || port.state() == LinkState::armed; }
+
 // Calls with each port that the manager looks after: end ports, and both ends of links.
 template <typename Call>
 void for_each_port(const Subnet& subnet, Call call) {
   for (u32 number = 0; number < subnet.nodes.size(); ++number) {
     const Node& node = subnet.nodes[number];
     for (u32 port = 0; port < node.ports.size(); ++port)
-      if (node.ports[port].known && (node.ports[port].linked() || (node.is_switch() && port == 0)))
-        call(End{number, static_cast<u8>(port)});
+      if (const End end{number, static_cast<u8>(port)}; node.ports[port].known && comes_up(subnet, end)) call(end);
   }
 }
 
@@ -47,13 +53,13 @@ PortSetup::Info PortSetup::wanted(const Subnet& subnet, End end, bool greet) con
     wire::set(info, port_info::sm_lid, subnet.own_lid());
     wire::set(info, port_info::sm_sl, 0);
   }
+  const bool begins = comes_up(subnet, end) && port.state() == LinkState::init;
+  if (begins) wire::set(info, port_info::port_state, static_cast<u8>(LinkState::armed));
   if (!port.linked()) return info;
   const Port& peer = subnet.port(port.peer);
   const auto least = [&](Field field) { return std::min(port.get(field), peer.get(field)); };
   if (const u64 mtu = least(port_info::mtu_cap)) wire::set(info, port_info::neighbor_mtu, mtu);
   if (const u64 vls = least(port_info::vl_cap)) wire::set(info, port_info::operational_vls, vls);
-  const bool begins = port.state() == LinkState::init;
-  if (begins) wire::set(info, port_info::port_state, static_cast<u8>(LinkState::armed));
   if (!is_switch && (greet || begins) && (port.get(port_info::capability_mask) & port_cap::client_reregistration))
     wire::set(info, port_info::client_reregister, 1);
   return info;
@@ -122,7 +128,7 @@ void PortSetup::set_pkeys(Subnet& subnet, End end, const std::vector<u16>& keys)
 void PortSetup::activate(Subnet& subnet) {
   for_each_port(subnet, [&](End end) {
     const Port& port = subnet.port(end);
-    if (!port.linked() || port.state() != LinkState::armed) return;
+    if (port.state() != LinkState::armed) return;
     Info info = port.info;
     for (const Field field : left_alone) wire::set(info, field, 0);
     wire::set(info, port_info::port_state, static_cast<u8>(LinkState::active));
@@ -132,8 +138,10 @@ void PortSetup::activate(Subnet& subnet) {
 
 u32 count_inactive(const Subnet& subnet) {
   u32 count = 0;
-  for_each_port(subnet,
-                [&](End end) { count += subnet.port(end).linked() && subnet.port(end).state() != LinkState::active; });
+  for_each_port(subnet, [&](End end) {
+    const Port& port = subnet.port(end);
+    count += port.linked() ? port.state() != LinkState::active : on_its_way(port);
+  });
   return count;
 }
 

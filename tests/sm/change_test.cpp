@@ -137,7 +137,7 @@ TEST(Change, DuplicateSwitchGuidIsReportedAndTheRestComesUp) {
   EXPECT_EQ(path.loss, net::Loss::none);
 }
 
-TEST(Change, EnhancedPort0GetsLmcAndPKeys) {
+TEST(Change, EnhancedPort0ComesUpAsEndPortsDo) {
   World world(tree({2, 2, 1}));
   world.net().set_enhanced_port_0(world.port_of_switch(0).node, true);
   Options options;
@@ -145,9 +145,17 @@ TEST(Change, EnhancedPort0GetsLmcAndPKeys) {
   world.manage(0, options);
   world.settle();
   EXPECT_TRUE(world.manager(0).subnet_up());
+  EXPECT_EQ(world.net().port(world.port_of_switch(0)).state, ipc::PortState::active);
+  EXPECT_EQ(world.net().port(world.port_of_switch(1)).state, ipc::PortState::active) << "a base one always is";
   EXPECT_EQ(world.net().port(world.port_of_switch(0)).lmc, 1);
   EXPECT_EQ(world.net().port(world.port_of_switch(1)).lmc, 0);
   EXPECT_EQ(world.net().port(world.port_of_switch(0)).pkeys[0], 0xffff);
+
+  world.net().power(world.port_of_switch(0).node, false);
+  world.run_for(10 * second);
+  world.net().power(world.port_of_switch(0).node, true);
+  world.run_for(20 * second);
+  EXPECT_EQ(world.net().port(world.port_of_switch(0)).state, ipc::PortState::active) << "when it boots, too";
 }
 
 }  // namespace
