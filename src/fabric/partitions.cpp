@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "fabric/yaml_reader.h"
 
@@ -91,6 +92,7 @@ class Parser {
       return skip_statement();
     }
     ++at_;
+    last_line_ = line_;
     if (!define(head, line)) return skip_statement();
     for (skip_blank(); at_ < text_.size() && text_[at_] != ';'; skip_blank()) property();
     if (at_ < text_.size()) {
@@ -223,6 +225,9 @@ class Parser {
   }
 
   void port(const Pair& pair, u32 line) {
+    const u32 line_before = std::exchange(last_line_, line_);
+    if (pair.name.find(':') != pair.name.npos || pair.value.find(':') != pair.value.npos)
+      return error(line_before, "no ';' at the end; another partition begins behind it");
     using Who = Partition::Who;
     Partition::Rule rule{Who::one, 0, membership_, index0_};
     if (!pair.value.empty()) {
@@ -300,6 +305,7 @@ class Parser {
   GroupFlags flags_;
   Membership membership_ = Membership::limited;
   bool index0_ = false;
+  u32 last_line_ = 0;  // where its last member stands
 };
 
 bool covers(const Partition::Rule& rule, NodeType type, u64 guid, bool self) {
@@ -320,6 +326,14 @@ bool covers(const Partition::Rule& rule, NodeType type, u64 guid, bool self) {
   return false;
 }
 
+constexpr Partition::Rule manager_is_full{Partition::Who::self, 0, Membership::full, false};
+
+Partition& default_of(Partitions& partitions) {
+  for (Partition& partition : partitions.list)
+    if (partition.key == default_key) return partition;
+  return *partitions.list.insert(partitions.list.begin(), {"Default", default_key, 0, {}});
+}
+
 }  // namespace
 
 GidBytes ipoib_broadcast(u16 pkey) {
@@ -331,16 +345,16 @@ GidBytes ipoib_broadcast(u16 pkey) {
 Partitions parse_partitions(std::string_view text, std::string_view source, u32 first_line) {
   if (trim(text).empty()) return Parser("Default=0x7fff,ipoib:ALL=full;", source, first_line).parse();
   Partitions partitions = Parser(text, source, first_line).parse();
-  for (Partition& partition : partitions.list) {
-    if (partition.key != default_key) continue;
-    // The manager itself is always a full member.
-    partition.rules.push_back({Partition::Who::self, 0, Membership::full, false});
-    return partitions;
-  }
-  Partition standard{"Default", default_key, 0, {}};
-  standard.rules = {{Partition::Who::all, 0, Membership::limited, false},
-                    {Partition::Who::self, 0, Membership::full, false}};
-  partitions.list.insert(partitions.list.begin(), standard);
+  Partition& standard = default_of(partitions);
+  standard.rules.insert(standard.rules.begin(), {Partition::Who::all, 0, Membership::limited, false});
+  standard.rules.push_back(manager_is_full);
+  return partitions;
+}
+
+Partitions parse_exact_partitions(std::string_view text) {
+  if (trim(text).empty()) return parse_partitions(text);
+  Partitions partitions = Parser(text, {}, 1).parse();
+  default_of(partitions).rules.push_back(manager_is_full);
   return partitions;
 }
 
@@ -348,18 +362,18 @@ std::vector<u16> Partitions::keys(NodeType type, u64 port_guid, bool self) const
   std::vector<u16> all;
   std::vector<u16> first;
   for (const Partition& partition : list) {
-    bool full = false, limited = false, both = false, index0 = false;
+    std::optional<Membership> is;
+    bool index0 = false;
     for (const Partition::Rule& rule : partition.rules) {
       if (!covers(rule, type, port_guid, self)) continue;
-      full = full || rule.membership != Membership::limited;
-      limited = limited || rule.membership == Membership::limited;
-      both = both || rule.membership == Membership::both;
+      is = rule.membership;  // the last word counts
       index0 = index0 || rule.index0;
     }
+    if (!is) continue;
     const bool leads = index0 || (partition.key == default_key && first.empty());
     auto& to = leads ? first : all;
-    if (full) to.insert(index0 ? to.begin() : to.end(), static_cast<u16>(full_member | partition.key));
-    if ((limited && !full) || both) to.push_back(partition.key);
+    if (*is != Membership::limited) to.insert(index0 ? to.begin() : to.end(), full_member | partition.key);
+    if (*is != Membership::full) to.push_back(partition.key);
   }
   first.insert(first.end(), all.begin(), all.end());
   return first;

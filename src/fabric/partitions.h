@@ -61,10 +61,13 @@ struct Partitions {
 inline constexpr u16 default_key = 0x7fff;
 inline constexpr u16 full_member = 0x8000;
 
-// Empty text: everyone is a full member of the default partition, and IPoIB's broadcast group is there. Errors name
-// `source` and the line, counted from `first_line`.
+// Empty text: everyone is a full member of the default partition, and IPoIB's broadcast group is there. With a text the
+// default partition begins as opensm makes it, whether the text has a line for it or not: all are limited members.
+// Errors name `source` and the line, counted from `first_line`.
 [[nodiscard]] Partitions parse_partitions(std::string_view text, std::string_view source = "partitions.conf",
                                           u32 first_line = 1);
+// Only who is named in the text is in its partitions, the default one too.
+[[nodiscard]] Partitions parse_exact_partitions(std::string_view text);
 [[nodiscard]] GidBytes ipoib_broadcast(u16 pkey);
 
 }  // namespace softib::fabric

@@ -4,6 +4,7 @@
 #include "net/pma/pma.h"
 #include "net/sma/sma.h"
 #include "net/transit.h"
+#include "wire/pkey.h"
 
 namespace softib::net {
 
@@ -25,6 +26,7 @@ void answer(World& world, u32 at, Packet& packet, MadStatus status) {
   const Port& port = world.ports[at];
   const u32 from = world.index(world.managed(port).ref);
   if (directed) return carry_directed(world, from, packet);
+  packet.pkey = wire::key_to_answer_with(world.ports[from].pkeys, packet.pkey);
   if (one_link) {
     packet.dlid = wire::permissive_lid;
     return carry_one_link(world, at, packet);

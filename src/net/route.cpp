@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
+#include "wire/pkey.h"
+
 namespace softib::net {
 
 namespace {
-
-constexpr u16 full_member = 0x8000;
-
-bool same_partition(u16 a, u16 b) { return ((a ^ b) & ~full_member & 0xffff) == 0 && (a & ~full_member) != 0; }
 
 u8 vl_of(std::span<const u8> map, u8 sl) { return static_cast<u8>(wire::get(map, wire::sl_to_vl::vl(sl & 15U))); }
 
@@ -20,12 +18,18 @@ u8 linear_port(const Node& node, u16 lid) {
 }
 
 bool accepts_pkey(const Port& port, u16 pkey) {
-  return std::any_of(port.pkeys.begin(), port.pkeys.end(),
-                     [&](u16 own) { return same_partition(own, pkey) && ((own | pkey) & full_member); });
+  return std::any_of(port.pkeys.begin(), port.pkeys.end(), [&](u16 own) { return wire::keys_match(own, pkey); });
+}
+
+// The subnet manager copies the table of whatever is behind the port there: what that may send comes in.
+bool lets_in(const Port& port, u16 pkey) {
+  return std::any_of(port.pkeys.begin(), port.pkeys.end(), [&](u16 own) {
+    return wire::same_partition(own, pkey) && (own & wire::full_membership || !(pkey & wire::full_membership));
+  });
 }
 
 bool has_pkey(const Port& port, u16 pkey) {
-  return std::any_of(port.pkeys.begin(), port.pkeys.end(), [&](u16 own) { return same_partition(own, pkey); });
+  return std::any_of(port.pkeys.begin(), port.pkeys.end(), [&](u16 own) { return wire::same_partition(own, pkey); });
 }
 
 bool dropped_by_sl(const World& world, const Port& in, const Port& out, u8 sl) {

@@ -24,6 +24,7 @@ struct Trace {
 
 [[nodiscard]] u8 linear_port(const Node& node, u16 lid);
 [[nodiscard]] bool accepts_pkey(const Port& port, u16 pkey);  // of a packet that comes in
+[[nodiscard]] bool lets_in(const Port& port, u16 pkey);       // at a switch that enforces partitions
 [[nodiscard]] bool has_pkey(const Port& port, u16 pkey);      // to send with
 // VL 15 means that the switch drops it.
 [[nodiscard]] bool dropped_by_sl(const World& world, const Port& in, const Port& out, u8 sl);
@@ -56,7 +57,7 @@ Trace trace(const World& world, u32 from, const Flow& flow, Cross&& cross) {
     at = out.peer;
     const Port& in = world.ports[at];
     if (const Loss loss = cross(out, in); loss != Loss::none) return {loss, at};
-    if (!flow.management && in.enforce_in && !accepts_pkey(in, flow.pkey)) return {Loss::bad_pkey, at};
+    if (!flow.management && in.enforce_in && !lets_in(in, flow.pkey)) return {Loss::bad_pkey, at};
   }
   return {Loss::loop, at};
 }

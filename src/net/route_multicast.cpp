@@ -26,7 +26,7 @@ class Spread {
     if (!carries_data(world_, out)) return end(Loss::link_down, out, true);
     const Port& in = world_.ports[out.peer];
     hops_.push_back({out.ref, in.ref});
-    if (in.enforce_in && !accepts_pkey(in, flow_.pkey))
+    if (in.enforce_in && !lets_in(in, flow_.pkey))
       end(Loss::bad_pkey, in);
     else if (world_.node(in).sw)
       at_switch(in);

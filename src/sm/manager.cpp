@@ -16,7 +16,8 @@ Manager::Manager(const Options& options, u64 own_guid, Mouth& mouth)
       discovery_(requests_),
       port_setup_(requests_, options_),
       switch_setup_(requests_),
-      partitions_(fabric::parse_partitions(options.partitions)) {
+      partitions_(options.only_named_members ? fabric::parse_exact_partitions(options.partitions)
+                                             : fabric::parse_partitions(options.partitions)) {
   options_.lmc = std::min<u8>(options_.lmc, 7);
   constexpr u64 never = u64{1} << 62;
   if (options_.sweep_interval_ns == 0) options_.sweep_interval_ns = never;  // no light sweeps

@@ -20,7 +20,8 @@ struct Options {
   u64 subnet_prefix = 0xfe80'0000'0000'0000;
   u64 sweep_interval_ns = 10'000'000'000;  // light sweeps; 0: none
   u8 subnet_timeout = 18;
-  std::string partitions;  // text of a partitions.conf; empty: the default partition for all
+  std::string partitions;           // text of a partitions.conf; empty: the default partition for all
+  bool only_named_members = false;  // of the default partition too; else all are limited members of it, as with opensm
 };
 
 // Upper half of the transaction id of everything that the manager asks: which responses at its port are its own.

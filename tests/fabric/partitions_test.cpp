@@ -26,6 +26,23 @@ TEST(Partitions, WithoutARuleForTheDefaultAllAreLimited) {
   EXPECT_EQ(all.keys(NodeType::ca, 3, true), Keys{0xffff});
 }
 
+TEST(Partitions, ALineForTheDefaultAddsToWhatItIs) {
+  const Partitions all = parse_partitions("Default=0x7fff: 0x1=full;\n");
+  EXPECT_EQ(all.keys(NodeType::ca, 1, false), Keys{0xffff});
+  EXPECT_EQ(all.keys(NodeType::ca, 2, false), Keys{0x7fff});
+  const Partitions exact = parse_exact_partitions("Default=0x7fff: 0x1=full;\nA=2: 0x2=full;\n");
+  EXPECT_EQ(exact.keys(NodeType::ca, 1, false), Keys{0xffff});
+  EXPECT_EQ(exact.keys(NodeType::ca, 2, false), Keys{0x8002});
+  EXPECT_EQ(exact.keys(NodeType::sw, 3, true), Keys{0xffff}) << "the manager's own";
+}
+
+TEST(Partitions, TheLastRuleThatNamesAPortCounts) {
+  const Partitions all = parse_partitions("Default=0x7fff: ALL=full, 0x2=limited;\nA=3: 0x1=limited, ALL=full;\n");
+  EXPECT_EQ(all.keys(NodeType::ca, 1, false), (Keys{0xffff, 0x8003}));
+  EXPECT_EQ(all.keys(NodeType::ca, 2, false), (Keys{0x7fff, 0x8003}));
+  EXPECT_EQ(all.keys(NodeType::ca, 2, true), (Keys{0xffff, 0x8003})) << "the manager is always a full member";
+}
+
 TEST(Partitions, WhatTheDocumentationShows) {
   const Partitions all = parse_partitions(R"(
 Default=0x7fff : ALL, ALL_SWITCHES=full, SELF=full ;
@@ -88,6 +105,7 @@ TEST(Partitions, ErrorsNameTheLineAndTheRestStands) {
       {"Default=0x7fff:\nmgid=fe80::1\nALL=full;\n", "partitions.conf:2: 'fe80::1' is no multicast GID"},
       {"Default=0x7fff:\nmgid=ff12:401b:8001::1\nALL=full;\n", "partitions.conf:2: the MGID names P_Key 0x8001"},
       {"Default=0x7fff:ALL=full", "partitions.conf:1: no ';'"},
+      {"Default=0x7fff:\n ALL=full\n\nB=3: 0x1=full;\n", "partitions.conf:2: no ';' at the end; another"},
   };
   for (const auto& [text, error] : cases) {
     const Partitions all = parse_partitions(text);

@@ -18,7 +18,7 @@ from suite import Skip, Suite, check, described, new_parser, run, wait_for
 TREE = """
 fabric: default
 hosts: [alpha, beta, gamma]
-switches: [{name: leaf0, ports: 8}, {name: leaf1, ports: 8}, {name: spine, ports: 8}]
+switches: [{name: leaf0, ports: 8}, {name: leaf1, ports: 8}, {name: spine, ports: 8, enhanced_port0: true}]
 cables:
   - [alpha/mlx5_0, leaf0/1]
   - [beta/mlx5_0, leaf0/2]
@@ -85,6 +85,16 @@ def routes_lead_through_the_spine(fabric):
     check("leaf0" in run(fabric, "alpha", "dump_lfts") and "leaf1" in run(fabric, "alpha", "dump_mfts"), "dump_lfts")
 
 
+def a_managed_switch_is_an_end_port(fabric):
+    """Enhanced port 0 has port states like an HCA's port; ibtracert goes only over what is ACTIVE."""
+    known = node_lids(fabric)
+    spine = str(known["spine"])
+    check(re.search(r"LinkState:\.+Active", run(fabric, "alpha", "smpquery", "portinfo", spine, "0")), "port 0")
+    check("[0x0000000000000000]" not in run(fabric, "alpha", "smpquery", "pkeys", spine, "0"), "P_Keys of port 0")
+    text = run(fabric, "alpha", "ibtracert", str(known["gamma mlx5_0"]), spine)
+    check(re.search(r'\[0\]\{?.*"spine"|To switch .*"spine"', text), text)
+
+
 def administration_answers(fabric):
     paths = run(fabric, "alpha", "saquery", "-p")
     check(paths.count("PathRecord dump:") == 36, f"{paths.count('PathRecord dump:')} paths of 6 x 6")
@@ -148,6 +158,47 @@ def a_disabled_port_goes_down_and_comes_back(fabric):
     check(node_lids(fabric) == known, "LIDs have changed")
 
 
+MEMBERS = "{fabric: default, hosts: [beta, {name: alpha, hcas: [{pkeys: [0x7fff]}]}]}"
+CONF = """
+fabric: default
+sm: KIND
+hosts: [beta, alpha]
+partitions: |
+  Default=0x7fff, ipoib : ALL=limited, ALL_SWITCHES=full, SELF=full, BETA=full ;
+"""
+
+
+def limited_member_is_answered(fabric):
+    """By the subnet administration, a switch's agents and a full member's program; alpha is the limited one."""
+    check("0x7fff" in run(fabric, "alpha", "smpquery", "-D", "pkeys", "0"), "alpha is no limited member")
+    managers = run(fabric, "alpha", "saquery", "-s")
+    check(managers.count("PortInfoRecord dump") == 1, f"one port has a subnet manager:\n{managers}")
+    leaf = re.search(r'"sw0" base port 0 lid (\d+)', run(fabric, "alpha", "ibswitches")).group(1)
+    check("PortXmitData" in run(fabric, "alpha", "perfquery", leaf, "1"), "perfquery")
+    lid = re.search(r"Base lid: (\d+)", run(fabric, "beta", "ibstat")).group(1)
+    server = fabric.start("beta", ["ibping", "-S"])
+    try:
+        wait_for(lambda: fabric.run("alpha", ["ibping", "-c", "1", "-t", "200", lid])[0] == 0, "ibping")
+    finally:
+        server.stop()
+
+
+def limited_members_are_answered(softib):
+    with described(softib, MEMBERS) as fabric:
+        limited_member_is_answered(fabric)
+        guid = re.search(r"Port GUID: (\w+)", run(fabric, "beta", "ibstat")).group(1)
+    with described(softib, CONF.replace("KIND", "builtin").replace("BETA", guid)) as fabric:
+        limited_member_is_answered(fabric)
+
+
+def opensm_lets_switches_enforce_partitions(softib):
+    """Each of their ports gets the table of what is behind it."""
+    if not shutil.which("opensm"):
+        raise Skip("opensm is not installed")
+    with described(softib, CONF.replace("KIND", "opensm").replace("BETA=full", "NONE")) as fabric:
+        limited_member_is_answered(fabric)
+
+
 def opensm_brings_it_up(softib):
     if not shutil.which("opensm"):
         raise Skip("opensm is not installed")
@@ -161,8 +212,9 @@ def opensm_brings_it_up(softib):
 
 
 SHARED = (ports_are_active, discovery_finds_every_cable, subnet_management_answers, routes_lead_through_the_spine,
-          administration_answers, ping_goes_and_comes, counters_are_exact, a_disabled_port_goes_down_and_comes_back)
-OWN = (opensm_brings_it_up,)
+          a_managed_switch_is_an_end_port, administration_answers, ping_goes_and_comes, counters_are_exact,
+          a_disabled_port_goes_down_and_comes_back)
+OWN = (limited_members_are_answered, opensm_lets_switches_enforce_partitions, opensm_brings_it_up)
 
 
 def main():

@@ -215,10 +215,14 @@ class Lab : public testing::Test, public Observer {
     [[nodiscard]] u64 count(wire::Field field) const { return wire::get(counters, field); }
   };
 
-  PerfAnswer perf(u16 dlid, Method method, PerfAttribute attribute, const PerfData& data) {
+  wire::Packet perf_packet(u16 dlid, Method method, PerfAttribute attribute) {
     wire::Packet packet = smp(MgmtClass::performance, {method, static_cast<SmpAttribute>(attribute), 0, {}, 0});
     packet.dlid = dlid;
     packet.source_qp = packet.destination_qp = 1;
+    return packet;
+  }
+  PerfAnswer perf(u16 dlid, Method method, PerfAttribute attribute, const PerfData& data) {
+    wire::Packet packet = perf_packet(dlid, method, attribute);
     std::copy(data.begin(), data.end(), packet.mad.begin() + wire::perf::data_at);
     PerfAnswer answer{ask(at_host(0), packet), {}};
     std::copy_n(answer.packet.mad.begin() + wire::perf::data_at, data.size(), answer.counters.begin());

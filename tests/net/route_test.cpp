@@ -159,6 +159,37 @@ TEST_F(RouteTest, SwitchesEnforcePkeysWhenTold) {
   EXPECT_EQ(count_of({sw0, 2}, Cause::xmit_constraint), 1U);
 }
 
+// opensm gives a switch's port the table of the port behind it.
+TEST_F(RouteTest, LimitedMembersGetPastTheirSwitch) {
+  set_pkeys({}, 0, 0xffff, 0x0001);
+  set_pkeys({1}, 1, 0xffff, 0x0001);
+  set_pkeys(to_host(1), 0, 0xffff, 0x8001);
+  ASSERT_TRUE(set_port({1}, 1, {{wire::port_info::enforce_inbound, 1}, {wire::port_info::enforce_outbound, 1}}).ok());
+  EXPECT_EQ(walk(lid_of_host(1), 0x0001).loss, Loss::none) << "to a full one";
+  EXPECT_EQ(net_->walk(at_host(1), lid_of_host(0), 0, 0x8001).loss, Loss::none) << "and back";
+  EXPECT_EQ(walk(lid_of_host(1), 0x8001).end, (PortRef{sw0, 1})) << "nobody may claim to be one";
+  EXPECT_EQ(net_->walk(at_host(1), lid_of_host(0), 0, 0x0001).loss, Loss::bad_pkey) << "a limited to a limited one";
+}
+
+// An answer has the key of who answers, else limited members would hear none.
+TEST_F(RouteTest, AgentsAnswerWithTheirOwnKey) {
+  set_pkeys({}, 0, 0x7fff, 0);
+  set_pkeys(to_host(1), 0, 0x8001, 0xffff);
+  wire::Packet question = perf_packet(lid_of_host(1), Method::get, PerfAttribute::class_port_info);
+  question.pkey = 0x7fff;
+  const Answer answer = ask(at_host(0), question);
+  EXPECT_TRUE(answer.ok());
+  EXPECT_EQ(answer.packet.pkey, 0xffff);
+
+  set_pkeys({}, 0, 0xffff, 0);
+  set_pkeys(to_host(1), 0, 0x7fff, 0);
+  question.pkey = 0xffff;
+  EXPECT_EQ(ask(at_host(0), question).packet.pkey, 0x7fff);
+  set_pkeys({}, 0, 0x7fff, 0);
+  question.pkey = 0x7fff;
+  EXPECT_FALSE(ask(at_host(0), question).came) << "two limited members";
+}
+
 TEST_F(RouteTest, AnSlOnVl15IsDropped) {
   Data data{};
   wire::set(data, wire::sl_to_vl::vl(3), 15);

@@ -36,7 +36,7 @@ class MadLayer::Transfers final : private wire::rmpp::Exchange::Owner {
   void received(const wire::Packet& packet, u64 now) {
     const auto peer = peer_of(packet, packet.slid, packet.source_qp);
     // Answers to segments of ours go the way that those went.
-    if (!addresses_.contains(peer)) addresses_[peer] = way_back(packet);
+    if (!addresses_.contains(peer)) addresses_[peer] = layer_.way_back(port_, packet);
     if (wire::rmpp::type_of(packet.mad) == wire::rmpp::Type::data) last_[peer] = packet;
     exchange_.received(peer, packet.mad, now);
   }
@@ -49,12 +49,6 @@ class MadLayer::Transfers final : private wire::rmpp::Exchange::Owner {
   static Peer peer_of(const wire::Packet& packet, u16 lid, u32 qp) {
     return {lid, qp, get(packet.mad, header::transaction), wire::class_of(packet.mad)};
   }
-  static wire::Packet way_back(const wire::Packet& packet) {
-    wire::Packet back = packet;
-    wire::turn_round(back);
-    return back;
-  }
-
   void transmit(const Peer& peer, const wire::Mad& mad) override {
     auto found = addresses_.find(peer);
     if (found == addresses_.end()) return;
@@ -320,12 +314,18 @@ bool MadLayer::received(u32 port, const wire::Packet& packet, u64 now) {
   return true;
 }
 
+wire::Packet MadLayer::way_back(u32 port, const wire::Packet& packet) const {
+  wire::Packet back = packet;
+  wire::turn_round(back);
+  back.pkey = outside_.pkey(port, outside_.pkey_index(port, packet.pkey));
+  return back;
+}
+
 // A request that nobody wants gets an answer that says so.
 void MadLayer::refuse(u32 port, const wire::Packet& packet) {
   const wire::Method method = wire::method_of(packet.mad);
   if (method != wire::Method::get && method != wire::Method::set) return;
-  wire::Packet answer = packet;
-  wire::turn_round(answer);
+  wire::Packet answer = way_back(port, packet);
   set(answer.mad, header::method, static_cast<u64>(wire::Method::get_resp));
   const u64 direction = wire::class_of(packet.mad) == wire::MgmtClass::subn_directed ? wire::directed_bit : 0;
   set(answer.mad, header::status, direction | static_cast<u64>(wire::MadStatus::bad_attribute));

@@ -86,6 +86,7 @@ class MadLayer {
   void drop_agent(u32 id);
   void report_timeout(const Request& request);
   void refuse(u32 port, const wire::Packet& packet);
+  [[nodiscard]] wire::Packet way_back(u32 port, const wire::Packet& packet) const;
   class Transfers;
   [[nodiscard]] Transfers& transfers(u32 port);
   bool received_segment(u32 port, const wire::Packet& packet, u64 now);

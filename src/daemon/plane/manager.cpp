@@ -126,6 +126,7 @@ sm::Options manager_options(const fabric::Fabric& fabric) {
   options.priority = wanted.priority;
   options.sweep_interval_ns = wanted.sweep_interval * second;
   options.partitions = partitions_of(fabric);
+  options.only_named_members = fabric.partitions.empty();
   return options;
 }
 

@@ -11,6 +11,7 @@
 #include "daemon/plane/manager.h"
 #include "daemon/plane/port_counters.h"
 #include "daemon/port_record.h"
+#include "wire/pkey.h"
 
 namespace softib::daemon {
 
@@ -146,6 +147,13 @@ std::vector<Plane::ManagerView> Plane::managers() const {
   std::vector<ManagerView> views;
   for (const auto& manager : managers_) views.push_back({manager->place(), manager->state()});
   return views;
+}
+
+std::vector<u32> Plane::issm_ports() const {
+  std::vector<u32> ports;
+  for (u32 port = 1; port < issm_files_.size(); ++port)
+    if (issm_files_[port]) ports.push_back(port);
+  return ports;
 }
 
 bool Plane::subnet_up() const {
@@ -358,11 +366,9 @@ u16 Plane::pkey(u32 port, u16 index) const {
   return index < keys.size() ? keys[index] : 0xffff;
 }
 
-// The table's entry of the partition, full or limited.
 u16 Plane::pkey_index(u32 port, u16 pkey) const {
   const auto keys = pkeys_of(segment_.ports[port]);
-  const auto found = std::find_if(keys.begin(), keys.end(), [pkey](u16 own) { return ((own ^ pkey) & 0x7fff) == 0; });
-  return found == keys.end() ? 0 : static_cast<u16>(found - keys.begin());
+  return wire::place_of_key(keys, pkey).value_or(0);
 }
 
 wire::GidBytes Plane::gid(u32 port, u8 index) const {

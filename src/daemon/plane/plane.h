@@ -89,6 +89,9 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
     sm::State state;
   };
   [[nodiscard]] std::vector<ManagerView> managers() const;
+  // Ports (indices in the segment) where a program has the issm file open: it manages the subnet, or stands by.
+  [[nodiscard]] std::vector<u32> issm_ports() const;
+  [[nodiscard]] net::PortRef ref_of(u32 port) const { return refs_[port]; }
   [[nodiscard]] bool subnet_up() const;
 
   // -- faults; whoever makes some says touch()

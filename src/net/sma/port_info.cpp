@@ -73,7 +73,10 @@ void write_port_info(const World& world, const Port& port, std::span<u8> data) {
   write_addresses(managed, data);
   write_link(port, data);
   write_lanes(port, data);
-  wire::set(data, info::capability_mask, managed.capabilities);
+  // A subnet manager sits at port 0, not at all the others.
+  const bool is_end_port = &managed == &port;
+  wire::set(data, info::capability_mask,
+            is_end_port ? managed.capabilities : managed.capabilities & ~wire::port_cap::is_sm);
   wire::set(data, info::capability_mask2, managed.capabilities2);
   wire::set(data, info::p_key_violations, port.p_key_violations);
   wire::set(data, info::q_key_violations, port.q_key_violations);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "wire/class_port_info.h"
+#include "wire/pkey.h"
 
 namespace softib::sm {
 
@@ -327,7 +328,7 @@ void Administrator::send(const Query& query, const Mad& mad) {
   packet.slid = asked.dlid != 0 ? asked.dlid : view_.subnet.own_lid();
   packet.dlid = asked.slid;
   packet.sl = asked.sl;
-  packet.pkey = asked.pkey;
+  packet.pkey = wire::key_to_answer_with(view_.subnet.port(view_.subnet.own).pkeys, asked.pkey);
   packet.source_qp = 1;
   packet.destination_qp = asked.source_qp;
   packet.qkey = general_qkey;
