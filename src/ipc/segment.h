@@ -258,7 +258,10 @@ struct alignas(cache_line) Link {
   std::atomic<double> bit_errors;  // a bit
   std::atomic<u64> busy_until;     // CLOCK_MONOTONIC ns
   std::atomic<u64> lost_packets;
-  std::atomic<u64> waited_ns;  // messages had to wait for others
+  // Time with something to send less time of sending: waits for the links behind it. Falls back by what is sent while
+  // others wait.
+  std::atomic<u64> waited_ns;
+  std::atomic<u64> pending_until;  // up to when times with something to send are counted
 };
 
 // What has gone over the wire, in the units of the port counters (hca/rules/wire_cost.h). softibd adds it up along the

@@ -80,7 +80,65 @@ TEST_F(Passage, WhoSharesALinkSharesItsRate) {
   }
   EXPECT_EQ(world.wait_for(scq, 20, 20'000).size(), 20U);
   EXPECT_GE(Clock::now() - start, microseconds(20 * size / 1000));
-  EXPECT_GT(link(there).waited_ns, 0U);
+  EXPECT_EQ(link(there).waited_ns, 0U) << "it sends all the time";
+}
+
+// -- who waits: the ports before the slow link, in the direction of the data
+
+class Waits : public Passage {
+ public:
+  static constexpr u32 slow_ns = size, fast_ns = size / 8;  // a message's time on the links
+  static constexpr u32 first = 10, slow = 11, last = 12;    // there; and back the same less 5
+  void SetUp() override {
+    Passage::SetUp();
+    way = world.way({first, slow, last}, {last - 5, slow - 5, first - 5});
+    for (const u32 index : {first, last, first - 5, last - 5}) link(index).mbps = 64'000;
+    link(slow).mbps = link(slow - 5).mbps = 8'000;
+  }
+  // About, as headers take time too.
+  void expect_waited(u32 index, u64 ns) {
+    EXPECT_GE(link(index).waited_ns, ns) << index;
+    EXPECT_LE(link(index).waited_ns, ns + ns / 20) << index;
+  }
+  void expect_calm(std::initializer_list<u32> indices) {
+    for (const u32 index : indices) EXPECT_EQ(link(index).waited_ns, 0U) << index;
+  }
+};
+
+TEST_F(Waits, TheSenderWaitsForTheSlowLink) {
+  time_of(connected(), transfer(WrOpcode::rdma_write), 20);
+  expect_waited(first, 20 * (slow_ns - fast_ns));
+  expect_calm({slow, last, first - 5, slow - 5, last - 5});
+}
+
+TEST_F(Waits, OfReadsTheResponderWaits) {
+  time_of(connected(), transfer(WrOpcode::rdma_read), 20);
+  expect_waited(last - 5, 20 * (slow_ns - fast_ns));
+  expect_calm({first, slow, last, first - 5, slow - 5});
+}
+
+// Each of two senders has half of what they share; a port doesn't wait twice in the same time.
+TEST_F(Waits, WhoSharesALinkWaitsForIt) {
+  constexpr u32 other = 13;
+  link(other).mbps = 64'000;
+  const u32 a = connected(), b = connected(), c = connected();
+  world.record(b).av.way = world.way({other, slow, last}, {});
+  world.record(c).av.way = world.way({other, slow, last}, {});
+  for (const u32 qpn : {a, b, c}) {
+    for (u32 i = 0; i < 10; ++i) post(world, qpn, transfer(WrOpcode::rdma_write));
+    EXPECT_EQ(world.ring(qpn), 0);
+  }
+  EXPECT_EQ(world.wait_for(scq, 30, 20'000).size(), 30U);
+  EXPECT_GE(link(first).waited_ns, 10 * (slow_ns - fast_ns));
+  EXPECT_GE(link(other).waited_ns, 20 * (slow_ns - fast_ns));
+  EXPECT_LE(link(other).waited_ns, 31 * slow_ns);
+  expect_calm({slow, last});
+}
+
+TEST_F(Waits, NobodyWaitsWhereAllLinksAreEquallyFast) {
+  link(slow).mbps = 64'000;
+  time_of(connected(), transfer(WrOpcode::rdma_write), 20);
+  expect_calm({first, slow, last, first - 5, slow - 5, last - 5});
 }
 
 TEST_F(Passage, ShortMessagesPassAtOnce) {

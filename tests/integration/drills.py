@@ -223,6 +223,9 @@ def a_slow_link_limits_traffic(lab):
     rate = lab.see_between("host0", "host1", "ib_write_bw -s 65536 -n 1000 --report_gbits",
                            r"^ *65536\s+1000\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)")
     check(1 < float(rate.group(2)) <= 8, f"{rate.group(2)} Gb/s over 4X SDR")
+    waits = r"^PortXmitWait:\.+(\d+)$"
+    check(int(lab.see("host0", "perfquery 5 1", waits).group(1)) > 0, "the sender's port doesn't wait")
+    check(int(lab.see("host0", "perfquery 1 2", waits).group(1)) == 0, "the port into the slow link waits")
 
 
 def cables_change_places(lab):

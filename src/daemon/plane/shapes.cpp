@@ -59,10 +59,13 @@ void Shapes::settle() {
     const u64 lost = record.lost_packets.load(std::memory_order_relaxed);
     const u64 waited = record.waited_ns.load(std::memory_order_relaxed);
     network_.count(known.hop.in, net::Cause::receive_error, lost - known.lost);
-    network_.count(known.hop.out, net::Cause::xmit_wait,
-                   ticks(waited - known.waited_ns, record.mbps.load(std::memory_order_relaxed)));
     known.lost = lost;
-    known.waited_ns = waited;
+    // What is sent while others wait takes back a little; a counter doesn't go back.
+    if (const auto more = static_cast<i64>(waited - known.waited_ns); more > 0) {
+      const u32 mbps = record.mbps.load(std::memory_order_relaxed);
+      network_.count(known.hop.out, net::Cause::xmit_wait, ticks(static_cast<u64>(more), mbps));
+      known.waited_ns = waited;
+    }
   }
 }
 

@@ -35,6 +35,15 @@ class Links {
   WayView way_;
 };
 
+// The link has something to send from `from` to `to`, and sends for `sending` of that. Times that overlap count once.
+void note_pending(Link& link, u64 from, u64 to, u64 sending) {
+  u64 until = link.pending_until.load(std::memory_order_relaxed);
+  while (until < to && !link.pending_until.compare_exchange_weak(until, to, std::memory_order_relaxed)) {
+  }
+  const u64 fresh = until < to ? to - std::max(from, until) : 0;
+  if (fresh != sending) link.waited_ns.fetch_add(fresh - sending, std::memory_order_relaxed);
+}
+
 // Takes the link for as long as the words need it, from `start` at the earliest. Gives when they have left it.
 u64 occupy(Link& link, u64 words, u64 start) {
   const u64 mbps = link.mbps.load(std::memory_order_relaxed);
@@ -44,15 +53,30 @@ u64 occupy(Link& link, u64 words, u64 start) {
   u64 begin;
   do begin = std::max(busy, start);
   while (!link.busy_until.compare_exchange_weak(busy, begin + duration, std::memory_order_relaxed));
-  if (begin > start) link.waited_ns.fetch_add(begin - start, std::memory_order_relaxed);
+  note_pending(link, begin, begin + duration, duration);
   return begin + duration;
 }
 
 // Switches pass a packet on while it comes in, so a message is through when the slowest link has let go of it.
-u64 send_over(const Links& links, std::span<const u32> way, u64 words, u64 start) {
-  u64 end = start;
-  for (const u32 index : way) end = std::max(end, occupy(links.at(index), words, start));
-  return end;
+struct Sending {
+  u64 end;
+  size_t slowest = 0;  // place on the way of the link that was last
+};
+
+Sending send_over(const Links& links, std::span<const u32> way, u64 words, u64 start) {
+  Sending sending{start};
+  for (size_t i = 0; i < way.size(); ++i)
+    if (const u64 end = occupy(links.at(way[i]), words, start); end > sending.end) sending = {end, i};
+  return sending;
+}
+
+// The links before the slowest one hold the message from its start on, and have no credits for most of the time. That
+// one sends whenever it has something, and those behind it send what comes.
+void note_waits(const Links& links, std::span<const u32> way, u64 start, const Sending& sending) {
+  for (const u32 index : way.first(sending.slowest)) {
+    Link& link = links.at(index);
+    if (link.mbps.load(std::memory_order_relaxed) != 0) note_pending(link, start, sending.end, 0);
+  }
 }
 
 u64 delay_of(const Links& links, std::span<const u32> way) {
@@ -137,12 +161,16 @@ u64 arrival(const Links& links, const SendWork& work, const WireCost& cost, u64 
   const u64 start = std::max(requester.sent_until, posted && posted < now ? posted : now);
   const bool comes_back = work.opcode() == WrOpcode::rdma_read || work.opcode() == WrOpcode::compare_swap ||
                           work.opcode() == WrOpcode::fetch_add;
-  u64 sent = send_over(links, links.there(), cost.out_words, start);
+  const Sending out = send_over(links, links.there(), cost.out_words, start);
+  const Sending back = cost.back_words ? send_over(links, links.back(), cost.back_words, start) : Sending{start};
+  u64 sent = out.end;
   u64 delay = delay_of(links, links.there());
-  const u64 answered = cost.back_words ? send_over(links, links.back(), cost.back_words, start) : start;
   if (comes_back) {
-    sent = std::max(sent, answered);
+    sent = std::max(sent, back.end);
     delay += delay_of(links, links.back());
+    note_waits(links, links.back(), start, back);
+  } else {
+    note_waits(links, links.there(), start, out);
   }
   requester.sent_until = sent;
   return sent + delay;
