@@ -186,12 +186,16 @@ ssize_t readv(int fd, const iovec* pieces, int count) {
 }
 
 int poll(pollfd* fds, nfds_t count, int timeout) {
-  if (count == 1 && fds && timeout != 0 && classify(fds->fd).kind == FdClass::umad) [[unlikely]] {
+  if (count != 1 || !fds || classify(fds->fd).kind != FdClass::umad) [[likely]]
+    return libc::poll(fds, count, timeout);
+  int ready = 0;
+  if (timeout != 0) {
     FdTable::Pin pin = fd_table().pin(fds->fd);
-    const int ready = pin.kind() == FdClass::umad ? pin.as<UmadFile>().poll_briefly(*fds) : 0;
-    if (ready != 0) return ready;
+    if (pin.kind() == FdClass::umad) ready = pin.as<UmadFile>().poll_briefly(*fds);
   }
-  return libc::poll(fds, count, timeout);
+  if (ready == 0) ready = libc::poll(fds, count, timeout);
+  if (ready == 1 && fds->revents & POLLHUP) fds->revents = POLLERR;  // as the kernel says that the device is gone
+  return ready;
 }
 
 int close(int fd) {

@@ -188,6 +188,14 @@ int UmadFile::poll_briefly(pollfd& polled) const {
   return ready;
 }
 
+// The kernel gives EIO at once, for ever. opensm asks again at once, for ever, and writes a line to its log each time,
+// until the disk is full; so from the second time on it takes a moment.
+ssize_t UmadFile::device_gone() {
+  const timespec pause{0, 100'000'000};
+  if (gone_.exchange(true, std::memory_order_relaxed)) ::nanosleep(&pause, nullptr);
+  return -EIO;
+}
+
 ssize_t UmadFile::read(int fd, void* buffer, size_t size) {
   const size_t head = header_size();
   if (is_issm() || size < head) return -EINVAL;
@@ -196,7 +204,8 @@ ssize_t UmadFile::read(int fd, void* buffer, size_t size) {
   ipc::UmadFrame frame{};
   // Looked at first: what the program has no room for stays to be read again.
   const ipc::ReceivedFrame seen = ipc::receive_frame(fd, frame, {mad, room}, MSG_PEEK);
-  if (seen.size <= 0) return seen.size == 0 ? -EIO : -errno;
+  if (seen.size < 0) return -errno;
+  if (seen.size == 0) return device_gone();
   const size_t first = std::min<size_t>(frame.length, segment_size);
   if (room < first) return -EINVAL;
   if (!fetch(seen, frame, mad, room)) return -EIO;

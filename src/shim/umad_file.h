@@ -30,6 +30,7 @@ class UmadFile final : public File {
   int register_agent2(ib_user_mad_reg_req2* request);
   int unregister_agent(const u32* number);
   int enable_pkey();
+  ssize_t device_gone();
   [[nodiscard]] size_t header_size() const;
   [[nodiscard]] bool is_issm() const { return node_.kind == DeviceKind::issm; }
 
@@ -38,6 +39,7 @@ class UmadFile final : public File {
   std::atomic<u32> agents_{0};         // bit n: agent n is registered
   std::atomic<bool> has_pkey_{false};  // the program reads and writes the longer header
   std::atomic<bool> used_{false};      // an agent was registered: the header stays as it is
+  std::atomic<bool> gone_{false};      // read() has told that the device is
   ipc::BriefWait answer_due_;
 };
 

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_process.h"
@@ -26,24 +29,39 @@ struct Options {
   bool all = false;
 };
 
-// Those of users; the stock subnet managers are softibd's own, and IPoIB is a part of the hosts.
-size_t processes_on(const std::string& dir) {
+// Those of users, as "opensm (process 77)"; the stock subnet managers are softibd's own, and IPoIB is a part of
+// the hosts.
+std::vector<std::string> processes_on(const std::string& dir) {
+  std::vector<std::string> names;
   auto status = query_status(dir, std::chrono::seconds(1));
-  if (!status || !status->contains("processes")) return 0;
-  size_t count = 0;
-  for (const nlohmann::json& process : (*status)["processes"]) count += process.value("program", "") != "softib-ipoib";
-  for (const nlohmann::json& manager : (*status)["subnet_managers"])
-    if (count > 0 && manager.value("running", false)) --count;
-  return count;
+  if (!status || !status->contains("processes")) return names;
+  const auto is_own = [&](i64 pid) {
+    const auto& managers = (*status)["subnet_managers"];
+    return std::any_of(managers.begin(), managers.end(),
+                       [&](const auto& one) { return one.value("running", false) && one.value("pid", i64{0}) == pid; });
+  };
+  for (const nlohmann::json& process : (*status)["processes"]) {
+    const i64 pid = process.value("pid", i64{0});
+    const std::string program = process.value("program", "?");
+    if (!is_own(pid) && program != "softib-ipoib") names.push_back(fmt::format("{} (process {})", program, pid));
+  }
+  return names;
+}
+
+std::string users_text(std::vector<std::string> names) {
+  constexpr size_t most = 10;
+  const size_t left = names.size() > most ? names.size() - most : 0;
+  names.resize(names.size() - left);
+  std::string text = fmt::format("{}", fmt::join(names, ", "));
+  return left ? fmt::format("{} and {} more", text, left) : text;
 }
 
 int stop_running(const std::string& name, const std::string& dir) {
-  size_t processes = processes_on(dir);
+  const auto users = processes_on(dir);
   if (auto stopped = stop_daemon(dir); !stopped) return complain(stopped.error().text);
   if (auto removed = remove_folder(dir); !removed) return complain(removed.error().text);
   fmt::print("fabric '{}' is down", name);
-  if (processes)
-    fmt::print("; {} still used it", processes == 1 ? "one process" : fmt::format("{} processes", processes));
+  if (!users.empty()) fmt::print("; still used by {}", users_text(users));
   fmt::print("\n");
   std::fflush(stdout);  // with --all the next may take its time
   return 0;
