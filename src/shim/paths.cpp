@@ -108,6 +108,12 @@ void drop_last(const char* out, size_t& length) {
   }
 }
 
+// A path out of a folder that the machine itself may not have, such as "/sys/class/infiniband/..".
+bool climbs_out(std::string_view absolute) {
+  return absolute.find("/..") != std::string_view::npos &&
+         (absolute.starts_with("/sys/class/infiniband") || absolute.starts_with(device_folder));
+}
+
 }  // namespace
 
 size_t normalise(std::string_view path, char* out, size_t room) {
@@ -219,7 +225,11 @@ Mapping PathMap::map(std::string_view absolute, PathBuffer& out) const {
     *std::to_chars(place, out + sizeof out - 1, node->number).ptr = '\0';
     return {PathKind::device, *node};
   }
-  if (!is_ours(out, path)) return {};
+  if (!is_ours(out, path)) {
+    if (!climbs_out(absolute)) return {};
+    std::memmove(out, path.data(), path.size() + 1);
+    return {PathKind::tree, {}};
+  }
   if (auto node = device_node(path)) return {PathKind::device, *node};
   return {PathKind::tree, {}};
 }

@@ -17,7 +17,7 @@ using PathBuffer = char[PATH_MAX + max_root];
 
 enum class PathKind : u8 {
   plain,  // not ours
-  tree,   // a file of the host's tree
+  tree,   // a file of the host's tree, or one beside it that is named by way of it
   device  // a device node: its file in the tree is a placeholder
 };
 
