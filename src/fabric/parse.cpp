@@ -318,7 +318,9 @@ CableEnd Parser::end(const YAML::Node& node) {
   std::string text = yaml_.text(node);
   size_t slash = text.find('/');
   if (slash == std::string::npos) {
-    yaml_.fail(node, fmt::format("cable end '{}' must be HOST/HCA/PORT or SWITCH/PORT", text.substr(0, 40)));
+    yaml_.fail(node, fmt::format("cable end '{}' must be SWITCH/PORT, HOST/HCA/PORT, or HOST/HCA for port 1{}",
+                                 text.substr(0, 40),
+                                 host_index_.contains(text) ? "; this is a host, so name its HCA too" : ""));
     return {};
   }
   std::string name = text.substr(0, slash);
@@ -487,9 +489,23 @@ Parsed<Fabric> Parser::run(const YAML::Node& root) {
   return tl::unexpected<Error>(one_line(yaml_.error()));
 }
 
+// yaml-cpp speaks of its grammar.
+std::string_view in_plain_words(const YAML::Exception& error) {
+  const std::string_view text = error.msg;
+  const auto says = [&](std::string_view part) { return text.find(part) != text.npos; };
+  if (says("token") || says("tab")) return " (is there a tab? YAML wants spaces)";
+  if (says("end of map") || says("end of sequence"))
+    return " (what belongs together stands equally far to the right; is a line here or just above shifted, or a "
+           "bracket "
+           "or a '-' missing?)";
+  if (says("illegal map value"))
+    return " (a second ': ' in one line; put the value in quotes, or on a line of its own)";
+  return "";
+}
+
 tl::unexpected<Error> syntax_error(std::string_view source, const YAML::Exception& error) {
   std::string place = error.mark.is_null() ? "" : fmt::format(":{}", error.mark.line + 1);
-  return tl::unexpected<Error>(one_line(fmt::format("{}{}: {}", source, place, error.msg)));
+  return tl::unexpected<Error>(one_line(fmt::format("{}{}: {}{}", source, place, error.msg, in_plain_words(error))));
 }
 
 }  // namespace

@@ -77,6 +77,17 @@ TEST_F(Topo, WhatIsLeftOutIsSaid) {
   EXPECT_EQ(topo({"check", "--strict", file("r.net")}).exit_code, 1);
 }
 
+TEST_F(Topo, WhatLooksLikeADescriptionAndIsNone) {
+  write("list", "Ca\t: 0x5254 ports 1 devid 0x101b vendid 0x2c9 \"a mlx5_0\"\n");
+  EXPECT_THAT(topo({"check", file("list")}).err, HasSubstr("ibnetdiscover -l"));
+  write("packed", "\x1f\x8b\x08 and so on");
+  EXPECT_THAT(topo({"check", file("packed")}).err, HasSubstr("gunzip"));
+  write("tab.yaml", "hosts:\n\t- a\n");
+  EXPECT_THAT(topo({"check", file("tab.yaml")}).err, HasSubstr("is there a tab?"));
+  write("members.yaml", "hosts: 1\npartitions: 'A=2: 0x99=full;'\n");
+  EXPECT_THAT(topo({"check", file("members.yaml")}).out, HasSubstr("that no port has: 0x0000000000000099 in A"));
+}
+
 TEST_F(Topo, FaultsNameLineAndCause) {
   write("bad.yaml", "hosts: 2\ncables:\n  - [host0/mlx5_0/1, sw0/99]\n");
   Outcome outcome = topo({"check", file("bad.yaml")});

@@ -170,6 +170,21 @@ TEST(Ibnetdiscover, HostsOfTheSameNameStayApart) {
   EXPECT_THAT(imported.warnings, testing::Contains(HasSubstr("LID 65535")));
 }
 
+TEST(Ibnetdiscover, LettersThatAreNotAsciiAreTold) {
+  std::string text = small;
+  const size_t record = text.find("# \"a mlx5_0\"\n");
+  text.replace(record, 12, "# \"a mlx5_0 b\xc3\xbcro\"");
+  EXPECT_THAT(must_import(text).warnings, ElementsAre(HasSubstr("not ASCII")));
+}
+
+TEST(Ibnetdiscover, APortWithoutALinkIsLikeItsNeighbour) {
+  std::string text = small;
+  text.replace(text.find("Ca\t1"), 4, "Ca\t2");
+  const Fabric fabric = must_import(text).fabric;
+  ASSERT_EQ(fabric.hosts[0].hcas[0].ports.size(), 2U);
+  EXPECT_EQ(fabric.hosts[0].hcas[0].ports[1].speed, Speed::edr);
+}
+
 TEST(Ibnetdiscover, WhatIsNotInTheFile) {
   std::string text = small;
   text.insert(text.find("\n\n"), "\n[2]\t\"S-0000000000000099\"[7]\t\t# \"gone\" lid 9 4xEDR");

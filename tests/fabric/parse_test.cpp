@@ -222,7 +222,9 @@ const BadFile bad_files[] = {
     {"cable_no_ends", "hosts: 2\ncables:\n  - {speed: HDR}\n",
      "f.yaml:3: a cable has two ends, as in [host0/mlx5_0/1, sw0/1]"},
     {"end_without_port", "hosts: 2\ncables:\n  - [host0, sw0/1]\n",
-     "f.yaml:3: cable end 'host0' must be HOST/HCA/PORT or SWITCH/PORT"},
+     "f.yaml:3: cable end 'host0' must be SWITCH/PORT, HOST/HCA/PORT, or HOST/HCA for port 1; this is a host, so name "
+     "its "
+     "HCA too"},
     {"end_unknown", "hosts: 2\ncables:\n  - [host2/mlx5_0/1, sw0/1]\n",
      "f.yaml:3: cable end 'host2/mlx5_0/1': there is no host and no switch 'host2'"},
     {"end_unknown_hca", "hosts: 2\ncables:\n  - [host0/mlx5_9/1, sw0/1]\n",

@@ -9,6 +9,24 @@ namespace softib::cli {
 
 namespace topo = fabric::topo;
 
+namespace {
+
+// Files that look like a description, and are none; with what to do about it.
+std::string_view what_else(std::string_view text) {
+  if (text.starts_with("\x1f\x8b")) return "this is compressed; 'gunzip -c FILE | softib topo ... -' reads it";
+  if (text.starts_with("\xfd"
+                       "7zXZ"))
+    return "this is compressed; 'xz -dc FILE | softib topo ... -' reads it";
+  if (text.starts_with("BZh")) return "this is compressed; 'bzip2 -dc FILE | softib topo ... -' reads it";
+  for (std::string_view start : {"Ca\t:", "Ca\t :", "Switch\t:", "Switch\t :", "Rt\t:", "Rt\t :"})
+    if (text.starts_with(start) || text.find("\n" + std::string(start)) != text.npos)
+      return "this is the list of nodes of 'ibnetdiscover -l', ibhosts or ibswitches, without cables; plain "
+             "'ibnetdiscover' writes what can be read";
+  return {};
+}
+
+}  // namespace
+
 void add_input(CLI::App& command, TopoInput& input) {
   command.add_option("FILE", input.file, "Description of the fabric; - for stdin")->required()->option_text(" ");
   command.add_option("--from", input.from, "Form of FILE, when it is not recognised: yaml, ibnetdiscover, ibsim, topo")
@@ -27,6 +45,8 @@ fabric::Parsed<topo::Imported> read_input(const TopoInput& input, Warnings warni
   for (size_t i = 0; i < topo::form_names().size(); ++i)
     if (input.from == topo::form_names()[i]) form = static_cast<topo::Form>(i);
   auto imported = topo::import(form, *text, source);
+  if (const std::string_view other = what_else(*text); !imported && !other.empty())
+    return tl::unexpected<fabric::Error>({fmt::format("{}: {}", source, other)});
   const bool speaks_of_hosts = text->find("hosts") != std::string::npos || text->find("topology") != std::string::npos;
   if (!imported && form == topo::Form::yaml && input.from.empty() && !speaks_of_hosts)
     return tl::unexpected<fabric::Error>(

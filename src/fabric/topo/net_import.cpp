@@ -182,10 +182,21 @@ u64 NetImport::free_guid(u64 wanted) {
   return wanted;
 }
 
+// What its ports do that have a link; those that have none are of the same kind.
+std::optional<Speed> best_speed(const Record& record) {
+  std::optional<Speed> best;
+  for (const RecordPort& port : record.ports)
+    if (port.speed) best = std::max(best.value_or(*port.speed), *port.speed);
+  return best;
+}
+
 Port NetImport::make_port(const Record& record, const RecordPort* line, u32 number) {
   Port port{.number = static_cast<u8>(number)};
   port.guid = line && line->guid ? line->guid : free_guid(record.guid + number);
-  if (!line) return port;
+  if (!line) {
+    port.speed = best_speed(record).value_or(port.speed);
+    return port;
+  }
   if (line->lid) port.lid = lid_of(line->lid, line->line, record.description);
   port.lmc = port.lid ? line->lmc : u8{0};
   port.speed = line->speed.value_or(port.speed);
@@ -267,13 +278,11 @@ void NetImport::set_switch_abilities() {
   for (u32 r = 0; r < records_.size(); ++r) {
     if (records_[r].kind != RecordKind::sw) continue;
     Switch& sw = result_.fabric.switches[places_[r]->node];
-    std::optional<Speed> speed;
     std::optional<Width> width;
     for (const RecordPort& port : records_[r].ports) {
-      if (port.speed && (!speed || *port.speed > *speed)) speed = port.speed;
       if (port.width && (!width || lanes_of(*port.width) > lanes_of(*width))) width = port.width;
     }
-    sw.speed = speed.value_or(sw.speed);
+    sw.speed = best_speed(records_[r]).value_or(sw.speed);
     sw.width = width.value_or(sw.width);
     const Make made{records_[r].vendor_id, std::min(records_[r].device_id, 0xffffU)};
     if (made == make_of(sw)) continue;

@@ -314,6 +314,8 @@ void RecordReader::header(Record record, Cursor cursor) {
   if (cursor.take("#")) {
     Comment comment = split_comment(cursor.rest());
     record.description = description_of(comment.description);
+    if (record.description != trimmed(comment.description))
+      warn("of the description, letters that are not ASCII and what is beyond 64 of them are left out");
     record.enhanced_port0 = comment.after.find("enhanced port 0") != std::string_view::npos;
     record.lid = static_cast<u16>(std::min<u64>(number_after(comment.after, "lid").value_or(0), 0xffff));
     record.lmc = static_cast<u8>(std::min<u64>(number_after(comment.after, "lmc").value_or(0), 0xff));

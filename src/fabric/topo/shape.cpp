@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "fabric/partitions.h"
 #include "fabric/topo/flow.h"
 
 namespace softib::fabric::topo {
@@ -204,6 +205,21 @@ Shape shape_of(const Fabric& fabric) {
   return shape;
 }
 
+// Who is named in the partitions and not there.
+void note_unknown_members(const Fabric& fabric, std::vector<std::string>& notes) {
+  std::set<u64> known;
+  for (const Switch& sw : fabric.switches) known.insert(sw.port_guid ? sw.port_guid : sw.node_guid);
+  for (const Host& host : fabric.hosts)
+    for (const Hca& hca : host.hcas)
+      for (const Port& port : hca.ports) known.insert(port.guid);
+  std::vector<std::string> unknown;
+  for (const Partition& partition : parse_partitions(fabric.partitions).list)
+    for (const Partition::Rule& rule : partition.rules)
+      if (rule.who == Partition::Who::one && !known.contains(rule.guid))
+        unknown.push_back(fmt::format("{:#018x} in {}", rule.guid, partition.name));
+  note(notes, "port GUIDs in partitions that no port has", unknown);
+}
+
 std::vector<std::string> oddities(const Fabric& fabric) {
   std::vector<std::string> notes;
   if (u32 subnets = shape_of(fabric).subnets; subnets > 1)
@@ -211,6 +227,7 @@ std::vector<std::string> oddities(const Fabric& fabric) {
   note_uncabled(fabric, notes);
   note_slow_links(fabric, notes);
   note_uplinks(fabric, notes);
+  note_unknown_members(fabric, notes);
   return notes;
 }
 
