@@ -81,6 +81,8 @@ fabric::Parsed<ipc::PlaceKind> prepare_host(const std::string& dir, std::string_
   switch (to_int(prepared.error())) {
     case ENODEV:
       return unknown_host(dir, fabric, host);
+    case EHOSTDOWN:
+      return refuse(fmt::format("{} is off; 'softib host {} on' switches it on", host, host));
     case EPERM:
       return refuse(fmt::format("'{}' of fabric '{}' is an aggregation node of a switch; nobody runs programs on it",
                                 host, fabric));

@@ -41,7 +41,7 @@ std::string FaultSession::reason(const fabric::FaultRequest& fault, Errno error)
     case ENXIO:
       return words + ": no cable is plugged in there";
     case ENOENT:
-      return words + ": the fabric has no built-in subnet manager";
+      return words + ": the fabric file has no subnet manager (sm: none); programs that users run are theirs";
     case EOPNOTSUPP:
       return fmt::format("{}: fabric '{}' is Ethernet; faults are for InfiniBand", words, fabric_->name);
     case EINVAL:
@@ -56,6 +56,7 @@ std::string outcome_text(const fabric::Fabric& fabric, const fabric::FaultReques
                          const ipc::Fault::Reply& reply) {
   std::string text = fabric::fault_words(fabric, fault);
   if (!reply.changed) text += "; it was so already";
+  if (reply.disabled) text += "; it stays down: a port is disabled, which ibportstate or 'reset' here ends";
   if (reply.killed) text += fmt::format("; {} killed", programs(reply.killed));
   if (reply.spared) text += fmt::format("; {} cannot be killed from here", programs(reply.spared));
   return text;

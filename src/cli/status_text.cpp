@@ -114,7 +114,8 @@ std::string managers_table(const json& status) {
     table.add({kind, cell(member(manager, "place")), cell(member(manager, "state")),
                up.is_boolean() && up.get<bool>() ? "up" : "not up"});
   }
-  return table.empty() ? "" : table.text() + "\n";
+  if (!table.empty()) return table.text() + "\n";
+  return cell(member(status, "link_layer")) == "InfiniBand" ? "no subnet manager runs\n\n" : "";
 }
 
 std::string memory_line(const json& status) {

@@ -97,6 +97,13 @@ class Control : private hca::RepairSink {
     return !limbo_.empty() || !dying_.empty() || (plane_ && plane_->has_waiting());
   }
 
+  struct Manager {
+    i32 pid = 0;
+    std::string program;
+  };
+  // Who opened the issm file of a port last, by index in the segment.
+  [[nodiscard]] const std::map<u32, Manager>& issm_openers() const { return issm_openers_; }
+
   // A port event for every context on the port's device.
   void raise_port_event(u32 port, u32 event_type);
 
@@ -217,6 +224,7 @@ class Control : private hca::RepairSink {
   HostTrees trees_;
   const StockManagers* managers_ = nullptr;
   const HostsKeeper* keeper_ = nullptr;
+  std::map<u32, Manager> issm_openers_;
   std::map<u32, Peer> peers_;
   u32 last_peer_ = 0;
   std::vector<u32> dying_;  // slots of the dead that still hold locks which a live process must let go first

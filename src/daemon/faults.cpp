@@ -141,6 +141,13 @@ std::optional<u32> Faults::dying_host(const ipc::Fault::Request& request) const 
   return request.a.node;
 }
 
+u32 Faults::disabled_ports(const ipc::Fault::Request& request) const {
+  if (request.kind != FaultKind::link_up) return 0;
+  const PortRef port = port_at(request.a);
+  const auto is_disabled = [&](PortRef at) { return network_.port(at).physical == net::PhysicalState::disabled; };
+  return u32{is_disabled(port)} + u32{is_disabled(*network_.other_end(port))};
+}
+
 bool Faults::apply(const ipc::Fault::Request& request) {
   plane_.touch();
   const PortRef port = target_of(request.kind) == Target::none ? PortRef{} : port_at(request.a);
@@ -230,6 +237,7 @@ bool Faults::reset(PortRef port) {
   bool changed = stop_flapping(port);
   changed |= limit(port, std::nullopt, std::nullopt);
   changed |= set_quality(port, {});
+  changed |= network_.enable_ports(port);
   return set_cut(port, false) || changed;
 }
 
@@ -238,12 +246,12 @@ bool Faults::stop_flapping(PortRef port) {
   return std::erase_if(flaps_, [&](const Flap& flap) { return flap.port == port || (far && flap.port == *far); }) != 0;
 }
 
+// One that runs starts anew too: it knows nothing then, and sweeps.
 bool Faults::set_managers(bool run) {
-  if (plane_.managers_stopped() != run) return false;
-  if (run)
-    plane_.start_managers();
-  else
-    plane_.stop_managers();
+  const bool stopped = plane_.managers_stopped();
+  if (stopped && !run) return false;
+  if (!stopped) plane_.stop_managers();
+  if (run) plane_.start_managers();
   return true;
 }
 

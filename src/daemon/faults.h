@@ -20,6 +20,8 @@ class Faults {
   [[nodiscard]] Result<void> check(const ipc::Fault::Request& request) const;
   // False: it was so already. Only after check().
   bool apply(const ipc::Fault::Request& request);
+  // Of the cable that is plugged in by it.
+  [[nodiscard]] u32 disabled_ports(const ipc::Fault::Request& request) const;
   // The host whose programs die of it.
   [[nodiscard]] std::optional<u32> dying_host(const ipc::Fault::Request& request) const;
 

@@ -136,10 +136,22 @@ fabric::Parsed<void> Server::start_managers(Programs programs) {
   if (!control_->plane() || fabric.sm != fabric::SubnetManager::opensm) return {};
   managers_ = std::make_unique<StockManagers>(fabric, files_.dir(), std::move(programs));
   if (auto started = managers_->start(); !started) return started;
-  for (u32 i = 0; i < managers_->all().size(); ++i)
-    watch(managers_->all()[i].handle.get(), Source::manager, i, EPOLLIN);
+  watch_managers();
   control_->show_managers(managers_.get());
   return {};
+}
+
+void Server::watch_managers() {
+  for (u32 i = 0; i < managers_->all().size(); ++i)
+    if (const Fd& handle = managers_->all()[i].handle) watch(handle.get(), Source::manager, i, EPOLLIN);
+}
+
+bool Server::run_stock_managers(bool run) {
+  const bool any = managers_->kill();
+  if (!run) return any;
+  if (auto started = managers_->start(); !started) spdlog::error(started.error().text);
+  watch_managers();
+  return true;
 }
 
 // The subnet is up before the first program comes.

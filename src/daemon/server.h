@@ -61,6 +61,8 @@ class Server : private Watcher {
   void watch_rdma_cm(u32 file, int fd) override;
   void forget(int fd) override;
   bool kill(u32 peer) override;
+  bool run_stock_managers(bool run) override;
+  void watch_managers();
 
   void handle_event(Source source, u32 id);
   void accept_all();

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -147,11 +148,28 @@ void add_stock(const Control& control, const Plane& plane, json& managers) {
   }
 }
 
+// Programs that users run. What their SMInfo says shows in the ports: the master has told each its LID.
+void add_other(const Control& control, const Plane& plane, json& managers) {
+  for (const u32 port : plane.issm_ports()) {
+    const auto opener = control.issm_openers().find(port);
+    if (opener == control.issm_openers().end()) continue;
+    const auto is_known = [&](const json& one) { return one.value("pid", i64{-1}) == opener->second.pid; };
+    if (std::any_of(managers.begin(), managers.end(), is_known)) continue;
+    const net::PortView view = plane.network().port(plane.ref_of(port));
+    managers.push_back({{"kind", opener->second.program},
+                        {"place", place_name(plane.network(), control.fabric(), plane.ref_of(port))},
+                        {"pid", opener->second.pid},
+                        {"state", view.lid != 0 && view.sm_lid == view.lid ? "MASTER" : "not master"},
+                        {"subnet_up", subnet_is_active(plane.network(), plane.ref_of(port))}});
+  }
+}
+
 json managers_json(const Control& control) {
   const Plane* plane = control.plane();
   if (!plane) return json::array();
   json managers = builtin_json(control, *plane);
   add_stock(control, *plane, managers);
+  add_other(control, *plane, managers);
   return managers;
 }
 

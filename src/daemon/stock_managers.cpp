@@ -52,11 +52,20 @@ StockManagers::StockManagers(const fabric::Fabric& fabric, std::string dir, Prog
 }
 
 // Its state is worth nothing without the fabric.
-StockManagers::~StockManagers() {
+StockManagers::~StockManagers() { kill(); }
+
+bool StockManagers::kill() {
+  bool any = false;
   for (const Process& process : processes_)
-    if (process.pid && !process.ended) ::kill(-process.pid, SIGKILL);
-  for (const Process& process : processes_)
-    if (process.pid && !process.ended) ::waitpid(process.pid, nullptr, 0);
+    if (process.pid && !process.ended) any = ::kill(-process.pid, SIGKILL) == 0 || any;
+  for (Process& process : processes_) {
+    if (!process.pid || process.ended) continue;
+    int status = 0;
+    ::waitpid(process.pid, &status, 0);
+    process.ended = status;
+    process.handle.reset();
+  }
+  return any;
 }
 
 fabric::Parsed<void> StockManagers::start() {
@@ -109,6 +118,7 @@ fabric::Parsed<void> StockManagers::start_one(Process& process, const std::strin
   auto child = launch(opensm);
   if (!child) return refuse(fmt::format("cannot start opensm: {}", std::strerror(to_int(child.error()))));
   process.pid = child->pid;
+  process.ended.reset();
   process.handle = std::move(child->handle);
   spdlog::info("opensm, process {}, starts on {}; its log is {}/opensm.log", process.pid, process.label, process.dir);
   return {};
@@ -120,8 +130,8 @@ void StockManagers::ended(size_t index) {
   if (process.ended || ::waitpid(process.pid, &status, WNOHANG) != process.pid) return;
   process.ended = status;
   process.handle.reset();
-  spdlog::warn("opensm on {} (process {}) ended with {}; it is not started again", process.label, process.pid,
-               how_it_ended(status));
+  spdlog::warn("opensm on {} (process {}) ended with {}; 'softib sm restart' starts it again", process.label,
+               process.pid, how_it_ended(status));
 }
 
 }  // namespace softib::daemon

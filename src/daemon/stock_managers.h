@@ -34,6 +34,8 @@ class StockManagers {
 
   // The fabric's folder must be ready for programs. What can't be started is told in the error.
   [[nodiscard]] fabric::Parsed<void> start();
+  // Those that run, at once. False: none did.
+  bool kill();
   [[nodiscard]] const std::vector<Process>& all() const { return processes_; }
   // The handle of a process can be read: logs how it ended.
   void ended(size_t index);

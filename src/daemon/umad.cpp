@@ -45,6 +45,7 @@ Result<ipc::OpenUmad::Reply> Control::open_umad(Caller& caller, const ipc::OpenU
   auto opened = request.issm ? plane_->open_issm(port) : plane_->open_umad(port);
   if (!opened) return fail(opened.error());
   caller.given = std::move(opened->socket);
+  if (request.issm) issm_openers_[port] = {process->pid, process->program};
   return ipc::OpenUmad::Reply{opened->file, 0};
 }
 
@@ -85,6 +86,9 @@ Result<ipc::Empty> Control::report_violation(Caller&, const ipc::ReportViolation
 Result<ipc::Fault::Reply> Control::fault(Caller& caller, const ipc::Fault::Request& request) {
   if (!caller.peer.is_tool) return fail(EPERM);
   if (!faults_) return fail(EOPNOTSUPP);
+  const bool starts = request.kind == ipc::FaultKind::start_manager;
+  if (managers_ && (starts || request.kind == ipc::FaultKind::stop_manager))
+    return ipc::Fault::Reply{world_.watcher.run_stock_managers(starts), 0, 0, 0};
   if (auto checked = faults_->check(request); !checked) return fail(checked.error());
   ipc::Fault::Reply reply{};
   if (const auto host = faults_->dying_host(request)) {
@@ -92,6 +96,7 @@ Result<ipc::Fault::Reply> Control::fault(Caller& caller, const ipc::Fault::Reque
     wires_->host_down(*host);
   }
   reply.changed = faults_->apply(request);
+  reply.disabled = faults_->disabled_ports(request);
   settle();
   return reply;
 }

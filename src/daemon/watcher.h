@@ -15,6 +15,8 @@ class Watcher {
   virtual void forget(int fd) = 0;
   // SIGKILL to the process behind a connection. False: it is another user's, or can't be seen from here.
   virtual bool kill(u32 peer) = 0;
+  // The stock subnet managers of the fabric file die, or start anew. False: there was nothing to do.
+  virtual bool run_stock_managers(bool run) = 0;
 };
 
 }  // namespace softib::daemon

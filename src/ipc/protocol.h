@@ -706,7 +706,7 @@ struct FaultPlace {
 };
 
 // For tools only (EPERM). EINVAL: what can't be, or a swap of one cable's two ends; ENXIO: no cable there;
-// ENOENT: no built-in subnet manager; EOPNOTSUPP: on Ethernet.
+// ENOENT: softibd runs no subnet manager; EOPNOTSUPP: on Ethernet.
 struct Fault {
   static constexpr Op op = Op::fault;
   struct Request {
@@ -721,17 +721,17 @@ struct Fault {
     u32 reserved;
   };
   struct Reply {
-    u32 changed;  // 0: it was so already
-    u32 killed;   // programs
-    u32 spared;   // that can't be killed from here
-    u32 reserved;
+    u32 changed;   // 0: it was so already
+    u32 killed;    // programs
+    u32 spared;    // that can't be killed from here
+    u32 disabled;  // link_up: ports at the cable that their manager has disabled, so that it stays down
   };
 };
 
 // -- a host's files. These two need no attachment: who only looks takes no process slot.
 
 // Makes the host's sysfs tree, below the fabric's folder, unless it is there. ENODEV: no such host; EPERM: nobody runs
-// programs on it.
+// programs on it; EHOSTDOWN: it has no power.
 struct PrepareHost {
   static constexpr Op op = Op::prepare_host;
   struct Request {

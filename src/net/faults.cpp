@@ -87,6 +87,28 @@ void limit_link(World& world, Port& port, std::optional<fabric::Speed> speed, st
   train(world, cable);
 }
 
+// As the port's manager could: `ibportstate` changes these.
+bool enable_ports(World& world, Port& port) {
+  if (port.cable == none) return false;
+  const Post::Hold hold(world.post);
+  Cable& cable = world.cables[port.cable];
+  bool limited = false;
+  bool disabled = false;
+  for (const u32 end : cable.ends) {
+    Port& one = world.ports[end];
+    limited |= one.speeds_enabled != one.speeds_supported || one.widths_enabled != one.widths_supported;
+    one.speeds_enabled = one.speeds_supported;
+    one.widths_enabled = one.widths_supported;
+    if (one.physical != PhysicalState::disabled) continue;
+    disabled = true;
+    one.physical = PhysicalState::polling;
+    world.observer.port_changed(one.ref);
+  }
+  if (limited) lose_if_up(world, port);
+  if (limited || disabled) train(world, cable);
+  return limited || disabled;
+}
+
 void set_quality(World& world, Port& port, const LinkQuality& quality) {
   if (port.cable == none) return;
   Cable& cable = world.cables[port.cable];

@@ -8,6 +8,7 @@ namespace softib::net {
 void set_cut(World& world, Port& port, bool cut);
 void limit_link(World& world, Port& port, std::optional<fabric::Speed> speed, std::optional<fabric::Width> width);
 void set_quality(World& world, Port& port, const LinkQuality& quality);
+bool enable_ports(World& world, Port& port);
 void set_power(World& world, u32 node, bool on);
 void swap_cables(World& world, Port& a, Port& b);
 [[nodiscard]] LinkFaults faults_of(const World& world, const Port& port);

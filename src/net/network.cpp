@@ -82,6 +82,7 @@ class Emulation final : public Network {
     return cable == none ? LinkQuality{} : world_.cables[cable].quality;
   }
   void power(u32 node, bool on) override { set_power(world_, node, on); }
+  bool enable_ports(PortRef port) override { return net::enable_ports(world_, world_.port(port)); }
   void swap_cables(PortRef a, PortRef b) override { net::swap_cables(world_, world_.port(a), world_.port(b)); }
   void stick_counters(PortRef port, bool stuck) override { stick(world_.port(port), stuck); }
   LinkFaults faults(PortRef port) const override { return faults_of(world_, world_.port(port)); }

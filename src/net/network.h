@@ -206,6 +206,8 @@ class Network {
   virtual void set_quality(PortRef port, const LinkQuality& quality) = 0;
   [[nodiscard]] virtual LinkQuality quality(PortRef port) const = 0;
   virtual void power(u32 node, bool on) = 0;  // all its links go down; tables and LIDs are forgotten when it comes back
+  // Both ports of the cable as after power-up: enabled, with all their speeds and widths. False: they are so.
+  virtual bool enable_ports(PortRef port) = 0;
   virtual void swap_cables(PortRef a, PortRef b) = 0;  // the far ends change places
   virtual void stick_counters(PortRef port, bool stuck) = 0;
   [[nodiscard]] virtual LinkFaults faults(PortRef port) const = 0;  // of the cable in it

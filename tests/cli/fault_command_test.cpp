@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -81,7 +82,8 @@ TEST_F(FaultCommands, EthernetHasNone) {
   Outcome outcome = softib({"link", "sw0:1", "down"});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.err, "softib: link sw0:1 down: fabric 'default' is Ethernet; faults are for InfiniBand\n");
-  EXPECT_EQ(softib({"link"}).out, "no links\n");
+  EXPECT_THAT(softib({"link"}).err, HasSubstr("the fabric is Ethernet"));
+  EXPECT_EQ(softib({"link", "--json"}).out, "[]\n");
 }
 
 // A program that has a device open dies with its host; one on another host, and one without, live on.
@@ -96,6 +98,10 @@ TEST_F(FaultCommands, KillingAHostKillsItsPrograms) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.out, "host host1 off; 1 program killed\nhost1: 137\nhost0: lives\n") << outcome.err;
   EXPECT_EQ(faults(), "host host1: off\n");
+  Outcome refused = softib({"run", "host1", "--", "true"});
+  EXPECT_EQ(refused.exit_code, 125);
+  EXPECT_EQ(refused.err, "softib: host1 is off; 'softib host host1 on' switches it on\n");
+  EXPECT_EQ(softib({"run", "host0", "--", "true"}).exit_code, 0);
   EXPECT_EQ(softib({"host", "host1", "reboot", "--after", "1"}).out, "host host1 reboot --after 1ms\n");
 }
 
@@ -112,6 +118,34 @@ TEST_F(FaultCommands, AScenarioAndItsUndoing) {
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_THAT(again.out, HasSubstr("undo: switch sw0 on\n"));
   EXPECT_EQ(faults(), "");
+}
+
+// At the end that was asked for, not at the last fault; and what was mended in time is not mended again.
+TEST_F(FaultCommands, AScenarioLastsUntilItsEnd) {
+  up();
+  write(
+      "s.yaml",
+      "until: 600ms\nsteps:\n  - {at: 0s, do: link sw0:1 down, for: 100ms}\n  - {at: 0s, do: link sw0:2 down}\n"
+      "  - {at: 350ms, do: link swap sw0:1 sw0:2, for: 50ms}\n  - {at: 300ms, do: counters sw0:1 stuck, for: 10ms}\n");
+  const auto start = std::chrono::steady_clock::now();
+  Outcome outcome = softib({"scenario", file("s.yaml"), "--undo"});
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(600));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("undo: link sw0:2 reset\n"));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("so already")));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("undo: counters")));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("undo: link swap")));
+  EXPECT_EQ(faults(), "");
+}
+
+// Programs that have the fabric open when it ends are named.
+TEST_F(FaultCommands, DownNamesWhoStillUsesTheFabric) {
+  up();
+  Outcome outcome = shell(
+      "\"$SOFTIB\" run host0 -- ibv_asyncwatch >/dev/null 2>&1 & pid=$!\n"
+      "until \"$SOFTIB\" status --json | grep -q '\"slot\"'; do sleep 0.02; done\n"
+      "\"$SOFTIB\" down | sed \"s/$pid/PID/\"; kill $pid; wait $pid; :");
+  EXPECT_EQ(outcome.out, "fabric 'default' is down; still used by ibv_asyncwatch (process PID)\n");
 }
 
 TEST_F(FaultCommands, AScenarioIsInterrupted) {

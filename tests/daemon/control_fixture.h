@@ -30,6 +30,11 @@ class FakeWatcher : public Watcher {
     killed.push_back(peer);
     return true;
   }
+  bool run_stock_managers(bool run) override {
+    stock_managers_run = run;
+    return true;
+  }
+  bool stock_managers_run = true;
   std::map<int, u32> contexts;
   std::map<int, u32> channels;
   std::map<int, u32> umads;

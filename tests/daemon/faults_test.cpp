@@ -88,6 +88,24 @@ class FaultsTest : public ControlTest {
     }
     return types;
   }
+  // The subnet manager's Set of PortInfo, by a switch's own manager.
+  void disable(FaultPlace place) {
+    net::Network& network = control_->plane()->network();
+    wire::Packet packet;
+    wire::set(packet.mad, wire::header::base_version, 1);
+    wire::set(packet.mad, wire::header::mgmt_class, static_cast<u8>(wire::MgmtClass::subn_directed));
+    wire::set(packet.mad, wire::header::class_version, 1);
+    wire::set(packet.mad, wire::header::method, static_cast<u8>(wire::Method::set));
+    wire::set(packet.mad, wire::header::attribute, static_cast<u16>(wire::SmpAttribute::port_info));
+    wire::set(packet.mad, wire::header::modifier, place.port);
+    wire::set(packet.mad, wire::smp::dr_slid, wire::permissive_lid);
+    wire::set(packet.mad, wire::smp::dr_dlid, wire::permissive_lid);
+    const std::span<u8> data = std::span(packet.mad).subspan(wire::smp::data_at, wire::smp::data_size);
+    wire::set(data, wire::port_info::physical_state, static_cast<u8>(net::PhysicalState::disabled));
+    packet.slid = packet.dlid = wire::permissive_lid;
+    network.send({network.switch_node(place.node), 0}, packet);
+    pass(0);
+  }
   [[nodiscard]] u64 count(u32 host, net::Cause cause) {
     return control_->plane()->counters(host + 1).of[static_cast<u32>(cause)];
   }
@@ -291,7 +309,33 @@ TEST_F(FaultsTest, ASubnetWithoutManager) {
   EXPECT_EQ(break_it(request(FaultKind::start_manager)).changed, 1U);
   EXPECT_EQ(state(0), PortState::active);
   EXPECT_EQ(state(1), PortState::active);
-  EXPECT_EQ(break_it(request(FaultKind::start_manager)).changed, 0U);
+}
+
+TEST_F(FaultsTest, AManagerThatRunsStartsAnewWhenTold) {
+  const auto received = [&] { return control_->plane()->counters(1).receive_packets; };
+    return count(0, net::Cause::symbol_error) + control_->plane()->counters(1).receive_packets;
+  };
+  const u64 before = received();
+  EXPECT_EQ(break_it(request(FaultKind::start_manager)).changed, 1U);
+  EXPECT_GT(received(), before + 5) << "it looks at everything again";
+  EXPECT_EQ(state(1), PortState::active) << "and nobody notices";
+  EXPECT_EQ(faults(), "");
+}
+
+// As `ibportstate` does.
+TEST_F(FaultsTest, WhatAManagerDisabledIsResetToo) {
+  net::Network& network = control_->plane()->network();
+  ASSERT_FALSE(network.enable_ports({network.hca_node(1, 0), 1}));
+  disable(port2_of_switch);
+  EXPECT_EQ(faults(), "sw0:2 - host1/mlx5_0:1: disabled\n");
+  const auto up = break_it(request(FaultKind::link_up, host1));
+  EXPECT_EQ(up.changed, 0U);
+  EXPECT_EQ(up.disabled, 1U);
+  EXPECT_EQ(break_it(request(FaultKind::link_reset, host1)).changed, 1U);
+  let_traps_pass();
+  EXPECT_EQ(faults(), "");
+  EXPECT_EQ(state(1), PortState::active);
+  EXPECT_EQ(break_it(request(FaultKind::link_reset, host1)).changed, 0U);
 }
 
 TEST_F(FaultsTest, CountersStickAndCount) {

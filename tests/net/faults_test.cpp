@@ -110,6 +110,23 @@ TEST_F(FaultsTest, WhatIsBrokenIsTold) {
   EXPECT_FALSE(net_->faults({sw0, 8}).cut) << "no cable";
 }
 
+// What `ibportstate` has set, from either end.
+TEST_F(FaultsTest, PortsAreEnabledAgain) {
+  EXPECT_FALSE(net_->enable_ports({sw0, 2})) << "they are";
+  EXPECT_FALSE(net_->enable_ports({sw0, 8})) << "no cable";
+  ASSERT_TRUE(set_port({1}, 2, {{wire::port_info::physical_state, 3}}).ok());
+  EXPECT_EQ(net_->port({sw0, 2}).physical, PhysicalState::disabled);
+  EXPECT_TRUE(net_->enable_ports({sw1, 2}));
+  EXPECT_EQ(net_->port({sw0, 2}).state, PortState::init);
+
+  ASSERT_TRUE(set_port({1}, 2, {{wire::port_info::link_width_enabled, 1}, {wire::port_info::port_state, 1}}).ok());
+  EXPECT_EQ(net_->port({sw0, 2}).width, fabric::Width::x1);
+  EXPECT_TRUE(net_->enable_ports({sw1, 2}));
+  EXPECT_EQ(net_->port({sw0, 2}).width, fabric::Width::x4);
+  EXPECT_EQ(port_info({1}, 2).get(wire::port_info::link_width_enabled),
+            port_info({1}, 2).get(wire::port_info::link_width_supported));
+}
+
 TEST_F(FaultsTest, ASwitchWithoutPowerForgets) {
   net_->count({sw1, 3}, Cause::symbol_error, 9);
   net_->power(sw1, false);

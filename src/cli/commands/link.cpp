@@ -24,7 +24,7 @@ Faults:
   ber RATE                  bit errors, as in 1e-12: symbol errors count up, packets get lost
   drop SHARE                lost packets, as in 1%
   delay TIME                how long packets take longer, as in 10us
-  reset                     none of these any more
+  reset                     none of these any more, nor what ibportstate has set: both ports are enabled, at full rate
   swap END END              the cables of two ports change places (softib link swap A B)
 
 Examples:
@@ -61,6 +61,11 @@ fabric::Parsed<std::string> place_in(const std::string& dir, const std::string& 
   return fabric::end_name(*fabric, *end);
 }
 
+bool is_ethernet(const std::string& dir) {
+  auto fabric = fabric::load(dir + "/fabric.yaml");
+  return fabric && fabric->link_layer == ipc::LinkLayer::ethernet;
+}
+
 int show(const Options& options) {
   auto folder = running_folder(options.name);
   if (!folder) return complain(folder.error().text);
@@ -71,6 +76,8 @@ int show(const Options& options) {
     if (!place) return complain("link: " + place.error().text, 2);
     *links = links_at(*links, *place);
   }
+  if (links->empty() && !options.as_json && is_ethernet(*folder))
+    return complain("link: the fabric is Ethernet (RoCE); links and faults are shown of InfiniBand only");
   fmt::print("{}", options.as_json ? links->dump(2) + "\n" : links_text(*links));
   return 0;
 }

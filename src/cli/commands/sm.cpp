@@ -8,9 +8,10 @@ namespace softib::cli {
 namespace {
 
 constexpr const char* examples =
-    R"(  kill       the built-in subnet manager dies without a word: links that change stay in INIT, and nobody answers
-             saquery, until another one takes over
-  restart    it comes back knowing nothing, and sweeps
+    R"(  kill       the fabric file's subnet manager, built-in or opensm, dies without a word: links that change stay in
+             INIT, and nobody answers saquery, until another one takes over
+  restart    it starts anew, dead or not, knows nothing and sweeps. Where opensm ended with its host, after
+             'softib host HOST on'
 
 Examples:
   softib sm kill
@@ -25,7 +26,7 @@ struct Options {
 
 void add_sm(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("sm", "Kill the built-in subnet manager, or start it again");
+  CLI::App* command = app.add_subcommand("sm", "Kill the subnet manager, or start it anew");
   command->footer(examples);
   add_name(*command, options->name);
   command->add_option("ACTION", options->words, "kill or restart")->required()->option_text("kill|restart");
