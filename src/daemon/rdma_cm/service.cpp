@@ -12,7 +12,7 @@ namespace softib::daemon {
 namespace {
 
 // Where a host begins to count its connections: each time elsewhere, since others remember those from before it died.
-constexpr u32 first_connection(u32 host, u32 boot) { return (host + 1) * 0x9e3779b1U + boot * 0x01000193U | 1U; }
+constexpr u32 first_connection(u32 host, u32 boot) { return ((host + 1) * 0x9e3779b1U + boot * 0x01000193U) | 1U; }
 
 u32 take(std::set<u32>& free, u32& last) {
   if (free.empty()) return last++;
