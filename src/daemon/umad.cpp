@@ -135,6 +135,7 @@ void Control::settle() {
     trees_.update(change.port, change.before, change.now);
     tell_port_change(change);
   }
+  for (const u32 port : plane_->take_reregistered()) raise_port_event(port, IBV_EVENT_CLIENT_REREGISTER);
 }
 
 // As the kernel's drivers turn a change of PortInfo into events.

@@ -197,6 +197,10 @@ void Plane::port_changed(PortRef ref) {
 
 void Plane::routes_changed(u32) { routes_changed_ = true; }
 
+void Plane::reregister(PortRef ref) {
+  if (const u32 index = index_of(ref)) reregistered_.push_back(index);
+}
+
 std::vector<Plane::PortChange> Plane::take_changes() {
   for (PortChange& change : changes_) {
     change.now = read_status(segment_.ports[change.port]);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/mad/files.h"
@@ -67,6 +68,8 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
     fabric::PortStatus now;
   };
   [[nodiscard]] std::vector<PortChange> take_changes();
+  // Ports whose clients are asked to register anew with the subnet manager, since the last call.
+  [[nodiscard]] std::vector<u32> take_reregistered() { return std::exchange(reregistered_, {}); }
   [[nodiscard]] bool take_routes_changed();
   [[nodiscard]] fabric::PortStatus status(u32 port) const;  // by index in the segment
 
@@ -111,6 +114,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   void received(net::PortRef at, const wire::Packet& packet) override;
   void port_changed(net::PortRef port) override;
   void routes_changed(u32 node) override;
+  void reregister(net::PortRef port) override;
   void about_to_show(net::PortRef port) override;
   void about_to_count() override { settle_traffic(); }
   // MadLayer::Outside
@@ -153,6 +157,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   std::vector<Violations> violations_;  // by index in the segment: those that the network has counted
   std::vector<bool> is_changed_;        // by index in the segment
   std::vector<PortChange> changes_;
+  std::vector<u32> reregistered_;
   bool routes_changed_ = false;
   bool touched_ = true;
   u64 now_ = 0;
