@@ -22,7 +22,8 @@ struct Slot {
   u8* data = nullptr;
   u8* headers = nullptr;
   VnetHeader vnet;
-  u32 size = 0;  // of the packet
+  u32 size = 0;      // of the packet
+  u32 requests = 0;  // that it takes to send it
 
   [[nodiscard]] u8* packet() const { return data + packet_at; }
   [[nodiscard]] View view() const { return {packet(), size}; }

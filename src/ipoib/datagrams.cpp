@@ -36,7 +36,7 @@ Result<void> Datagrams::start(const Port& port, u16 pkey_index, u32 qkey) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RESET;
   static_cast<void>(::ibv_modify_qp(pair(), &attributes, IBV_QP_STATE));
-  outstanding_ = 0;
+  outstanding_ = requests_outstanding_ = 0;
   receives_.give_back_all();
   attributes.qp_state = IBV_QPS_INIT;
   attributes.pkey_index = pkey_index;
@@ -84,7 +84,7 @@ void Datagrams::stop() {
 }
 
 bool Datagrams::send(Slot& slot, EtherType type, const Target& target, u32 mtu) {
-  if (!ready_) return false;
+  if (!ready_ || !has_room()) return false;
   if (slot.vnet.gso_type != 0) {
     const auto cutter = Cutter::of(slot.vnet, slot.view());
     if (!cutter || cutter->count() > Slots::most_segments || cutter->segment_size() > mtu) return false;
@@ -99,7 +99,7 @@ bool Datagrams::send_whole(Slot& slot, EtherType type, const Target& target) {
   parts_[0][0] = {reinterpret_cast<u64>(bytes.data()), static_cast<u32>(bytes.size()), slots_->key()};
   requests_[0] = {};
   requests_[0].num_sge = 1;
-  return post(1, slot.number, target);
+  return post(1, slot, target);
 }
 
 bool Datagrams::send_cut(Slot& slot, const Cutter& cutter, EtherType type, const Target& target) {
@@ -113,17 +113,15 @@ bool Datagrams::send_cut(Slot& slot, const Cutter& cutter, EtherType type, const
     requests_[i] = {};
     requests_[i].num_sge = segment.payload_size ? 2 : 1;
   }
-  return post(count, slot.number, target);
+  return post(count, slot, target);
 }
 
-// The first requests of a chain may be on their way when a later one is refused; then the slot must not be used again
-// before they are done, so it is not given back until the last of them is signalled. Nothing is refused here but for
-// want of room, of which there is enough for all slots.
-bool Datagrams::post(u32 count, u32 slot, const Target& target) {
+// Refused as a whole where there is no room: with a part of the chain on its way the slot could not be used again.
+bool Datagrams::post(u32 count, Slot& slot, const Target& target) {
   for (u32 i = 0; i < count; ++i) {
     ibv_send_wr& request = requests_[i];
     const bool last = i + 1 == count;
-    request.wr_id = last ? slot : no_slot;
+    request.wr_id = last ? slot.number : no_slot;
     request.next = last ? nullptr : &requests_[i + 1];
     request.sg_list = parts_[i].data();
     request.opcode = IBV_WR_SEND;
@@ -133,6 +131,8 @@ bool Datagrams::post(u32 count, u32 slot, const Target& target) {
   ibv_send_wr* bad = nullptr;
   if (::ibv_post_send(pair(), requests_.data(), &bad) != 0) return false;
   ++outstanding_;
+  slot.requests = count;
+  requests_outstanding_ += count;
   return true;
 }
 

@@ -16,7 +16,7 @@ inline constexpr u32 group_qpn = 0xff'ffff;
 class Datagrams {
  public:
   static constexpr u32 receives = 1024;
-  static constexpr u32 sends = Slots::count * Slots::most_segments;
+  static constexpr u32 sends = 1024;
   static constexpr u32 grh_size = 40;
   static constexpr u64 no_slot = ~u64{0};  // wr_id of requests that aren't the last of their slot
 
@@ -35,7 +35,13 @@ class Datagrams {
   // Nothing more comes or goes. What was posted comes back as flushed, and must be taken until busy() says no.
   void stop();
   [[nodiscard]] bool busy() const { return outstanding_ != 0 || !receives_.all_idle(); }
-  void sent() { --outstanding_; }
+  // The last send of a slot is done.
+  void sent(const Slot& slot) {
+    --outstanding_;
+    requests_outstanding_ -= slot.requests;
+  }
+  // For any packet, cut or not.
+  [[nodiscard]] bool has_room() const { return requests_outstanding_ + Slots::most_segments <= sends; }
 
   // Sends a packet that fits, or cuts it. False: it can't go, and the slot is still the caller's.
   [[nodiscard]] bool send(Slot& slot, EtherType type, const Target& target, u32 mtu);
@@ -50,7 +56,7 @@ class Datagrams {
  private:
   [[nodiscard]] bool send_whole(Slot& slot, EtherType type, const Target& target);
   [[nodiscard]] bool send_cut(Slot& slot, const Cutter& cutter, EtherType type, const Target& target);
-  [[nodiscard]] bool post(u32 count, u32 slot, const Target& target);
+  [[nodiscard]] bool post(u32 count, Slot& slot, const Target& target);
 
   QueuePair pair_;
   Receives receives_;
@@ -59,6 +65,7 @@ class Datagrams {
   u16 pkey_index_ = 0;
   const Port* port_ = nullptr;
   u32 outstanding_ = 0;  // slots
+  u32 requests_outstanding_ = 0;
   bool ready_ = false;
   std::array<ibv_send_wr, Slots::most_segments> requests_{};
   std::array<std::array<ibv_sge, 2>, Slots::most_segments> parts_{};

@@ -58,6 +58,7 @@ class Interface {
     Ip hop;
   };
   bool read_packets();
+  [[nodiscard]] bool can_send() const { return !slots_.empty() && datagrams_.has_room(); }
   void send_packet(Slot& slot);
   void send_unicast(Slot& slot, EtherType type, const Ip& destination);
   void send_to_group(Slot& slot, EtherType type, const GidBytes& mgid);
@@ -112,7 +113,7 @@ class Interface {
   u32 mtu_ = 2044;                             // of what goes by UD
   u32 received_events_ = 0, sent_events_ = 0;  // not acknowledged yet
   bool received_armed_ = false, sent_armed_ = false;
-  bool paused_ = false;  // no slot is free to read packets into
+  bool paused_ = false;  // there is no room to send what would be read
   bool up_ = false;
   bool lost_ = false;
 };

@@ -36,7 +36,7 @@ bool Interface::read_packets() {
   if (lost_) return false;
   take_sent();
   u32 count = 0;
-  while (count < batch && !slots_.empty()) {
+  while (count < batch && can_send()) {
     Slot& slot = slots_.take();
     const auto size = tun_.read({slot.data + Slot::vnet_at, sizeof slot.vnet + Slots::room});
     if (!size) {
@@ -49,7 +49,8 @@ bool Interface::read_packets() {
     ++count;
     send_packet(slot);
   }
-  const bool full = slots_.empty() && !take_sent();
+  if (!can_send()) take_sent();
+  const bool full = !can_send();
   if (!lost_ && full != paused_) around_.loop.pause(tun_.fd(), paused_ = full);
   return count != 0;
 }
@@ -63,7 +64,7 @@ bool Interface::take_sent() {
       failed = failed || (datagram && done[i].status != IBV_WC_SUCCESS);
       if (!datagram) connections_->sent(done[i]);
       if (done[i].wr_id == Datagrams::no_slot) continue;
-      if (datagram) datagrams_.sent();
+      if (datagram) datagrams_.sent(slots_.at(static_cast<u32>(done[i].wr_id)));
       slots_.give_back(static_cast<u32>(done[i].wr_id));
     }
     any = true;

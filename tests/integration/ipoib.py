@@ -325,6 +325,7 @@ def links_go_and_come(fabric):
 
 def a_new_subnet_manager_is_told_all(fabric):
     with Hosts(fabric, "datagram", "datagram") as (one, two):
+        fabric.call("sm", "kill")
         fabric.call("sm", "restart")
         broadcast = "ff12:401b:ffff::ffff:ffff"
         solicited = "ff12:601b:ffff::1:ff00:2"
