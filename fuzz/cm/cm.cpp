@@ -69,7 +69,10 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
   cm::Manager manager(user);
   const u32 listener = manager.create(), asker = manager.create();
   require(manager.listen(listener, 0, ~0xffULL).has_value());
-  require(manager.connect(asker, {.port = 1, .qpn = 5, .private_data = {}}, 0).has_value());
+  cm::ConnectParameters parameters;
+  parameters.port = 1;
+  parameters.qpn = 5;
+  require(manager.connect(asker, parameters, 0).has_value());
   user.ids.insert(asker);
   u64 now = 0;
   const size_t records = std::min((size + record_size - 1) / record_size, most_records);

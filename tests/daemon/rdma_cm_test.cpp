@@ -6,7 +6,7 @@
 
 #include <deque>
 
-#include "daemon/control_fixture.h"
+#include "control_fixture.h"
 #include "daemon/populate.h"
 #include "daemon/rdma_cm/wires.h"
 #include "daemon/segment_file.h"
@@ -18,7 +18,16 @@ namespace {
 
 using abi::CmEvent;
 
-class RdmaCmTest : public ::testing::Test, protected RdmaCm::Outside {
+rdma_ucm_init_qp_attr attributes_of(u32 id, u32 state) { return {0, id, state}; }
+rdma_ucm_destroy_id destruction_of(u32 id) { return {0, id, 0}; }
+rdma_ucm_query query_of(u32 id, u32 option) { return {0, id, option}; }
+rdma_ucm_accept confirmation_of(u32 id) {
+  rdma_ucm_accept request{};
+  request.id = id;
+  return request;
+}
+
+class RdmaCmTest : public ::testing::Test, public RdmaCm::Outside {
  protected:
   RdmaCmTest() : fabric_(fabric::default_fabric("test", ipc::LinkLayer::ethernet)), file_(*SegmentFile::create()) {
     EXPECT_TRUE(populate(file_->segment(), fabric_));
@@ -157,7 +166,7 @@ class RdmaCmTest : public ::testing::Test, protected RdmaCm::Outside {
     request.conn_param = parameters(0x500);
     EXPECT_EQ(error_of(1, RDMA_USER_CM_CMD_ACCEPT, request), 0);
     expect_event(0, CmEvent::connect_response);
-    EXPECT_EQ(error_of(0, RDMA_USER_CM_CMD_ACCEPT, rdma_ucm_accept{.id = asker}), 0);
+    EXPECT_EQ(error_of(0, RDMA_USER_CM_CMD_ACCEPT, confirmation_of(asker)), 0);
     expect_event(1, CmEvent::established);
     return {asker, answerer};
   }
@@ -186,8 +195,7 @@ class RdmaCmTest : public ::testing::Test, protected RdmaCm::Outside {
 
 TEST_F(RdmaCmTest, ConnectsTransfersDataAndParts) {
   const auto [asker, answerer] = connect();
-  ib_uverbs_qp_attr a = *call<ib_uverbs_qp_attr>(0, RDMA_USER_CM_CMD_INIT_QP_ATTR,
-                                                 rdma_ucm_init_qp_attr{.id = asker, .qp_state = IBV_QPS_RTR});
+  ib_uverbs_qp_attr a = *call<ib_uverbs_qp_attr>(0, RDMA_USER_CM_CMD_INIT_QP_ATTR, attributes_of(asker, IBV_QPS_RTR));
   EXPECT_EQ(a.dest_qp_num, 0x500u);
   EXPECT_EQ(a.ah_attr.is_global, 1);
   EXPECT_EQ(a.ah_attr.grh.sgid_index, 3);  // RoCE v2, by the IPv4 address
@@ -206,8 +214,7 @@ TEST_F(RdmaCmTest, BothEndsAreToldTheSameSequenceNumbers) {
   const u32 asker = ask(7174);
   const u32 answerer = event(1).id;
   const auto attributes = [&](u32 host, u32 id, u32 state) {
-    return *call<ib_uverbs_qp_attr>(host, RDMA_USER_CM_CMD_INIT_QP_ATTR,
-                                    rdma_ucm_init_qp_attr{.id = id, .qp_state = state});
+    return *call<ib_uverbs_qp_attr>(host, RDMA_USER_CM_CMD_INIT_QP_ATTR, attributes_of(id, state));
   };
   const ib_uverbs_qp_attr receives = attributes(1, answerer, IBV_QPS_RTR);
   const ib_uverbs_qp_attr sends = attributes(1, answerer, IBV_QPS_RTS);
@@ -232,8 +239,8 @@ TEST_F(RdmaCmTest, RequestsCarryAddressesAndPrivateData) {
   EXPECT_EQ(request.param.conn.private_data_len, 92 - 36);
   EXPECT_EQ(request.param.conn.qp_num, 0x100 + asker);
   EXPECT_NE(request.id, listener);
-  const auto told = *call<rdma_ucm_query_addr_resp>(
-      1, RDMA_USER_CM_CMD_QUERY, rdma_ucm_query{.id = request.id, .option = RDMA_USER_CM_QUERY_ADDR});
+  const auto told =
+      *call<rdma_ucm_query_addr_resp>(1, RDMA_USER_CM_CMD_QUERY, query_of(request.id, RDMA_USER_CM_QUERY_ADDR));
   sockaddr_in from{};
   std::memcpy(&from, &told.dst_addr, sizeof from);
   EXPECT_EQ(ntohl(from.sin_addr.s_addr), fabric::default_address(0, 0));
@@ -292,7 +299,7 @@ TEST_F(RdmaCmTest, PortsBelongToWhoBoundThemFirst) {
   EXPECT_EQ(bind(1, create(1), 0x7f000001, 97), ENODEV);
   EXPECT_EQ(bind(0, create(0), fabric::default_address(0, 0), 99), 0);
   EXPECT_EQ(bind(1, create(1, RDMA_PS_UDP), fabric::default_address(1, 0), 99), 0);
-  call<rdma_ucm_destroy_id_resp>(1, RDMA_USER_CM_CMD_DESTROY_ID, rdma_ucm_destroy_id{.id = first}).value();
+  call<rdma_ucm_destroy_id_resp>(1, RDMA_USER_CM_CMD_DESTROY_ID, destruction_of(first)).value();
   EXPECT_EQ(bind(1, create(1), fabric::default_address(1, 0), 99), 0);
 }
 
@@ -327,7 +334,7 @@ TEST_F(RdmaCmTest, ClosingAFileTellsTheOtherEnds) {
 TEST_F(RdmaCmTest, ConnectionsThatNobodySawGoWithTheirListener) {
   const u32 listener = listen(1, 7174);
   ask(7174);
-  call<rdma_ucm_destroy_id_resp>(1, RDMA_USER_CM_CMD_DESTROY_ID, rdma_ucm_destroy_id{.id = listener}).value();
+  call<rdma_ucm_destroy_id_resp>(1, RDMA_USER_CM_CMD_DESTROY_ID, destruction_of(listener)).value();
   settle();
   expect_event(0, CmEvent::rejected, 28);
   EXPECT_EQ(service_->counts().ids, 1u);
@@ -341,8 +348,8 @@ TEST_F(RdmaCmTest, WrongIdsStatesAndFilesAreRefused) {
   EXPECT_EQ(error_of(0, RDMA_USER_CM_CMD_DISCONNECT, rdma_ucm_disconnect{id}), EINVAL);
   EXPECT_EQ(error_of(0, RDMA_USER_CM_CMD_GET_EVENT, rdma_ucm_get_event{}), EAGAIN);
   EXPECT_EQ(error_of(0, RDMA_USER_CM_CMD_GET_OPTION, rdma_ucm_set_option{}), ENOSYS);
-  EXPECT_EQ(error_of(0, RDMA_USER_CM_CMD_QUERY, rdma_ucm_query{.id = id, .option = 9}), ENOSYS);
-  EXPECT_EQ(error_of(0, RDMA_USER_CM_CMD_CREATE_ID, rdma_ucm_create_id{.ps = 3}), EINVAL);
+  EXPECT_EQ(error_of(0, RDMA_USER_CM_CMD_QUERY, query_of(id, 9)), ENOSYS);
+  EXPECT_EQ(error_of(0, RDMA_USER_CM_CMD_CREATE_ID, rdma_ucm_create_id{0, 0, 3, 0, {}}), EINVAL);
   rdma_ucm_connect early{};
   early.id = id;
   EXPECT_EQ(error_of(0, RDMA_USER_CM_CMD_CONNECT, early), EINVAL);

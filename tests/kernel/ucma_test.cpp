@@ -45,7 +45,7 @@ class Softibd final : public Control {
   int calls = 0;
 
  private:
-  FakeDaemon daemon_;
+  testing::FakeDaemon daemon_;
 };
 
 class UcmaTest : public ::testing::Test {
@@ -86,8 +86,8 @@ TEST_F(UcmaTest, WhatTheKernelRefusesNeverLeaves) {
   EXPECT_EQ(write(RDMA_USER_CM_CMD_GET_OPTION, request, 4), -ENOSYS);
   EXPECT_EQ(write(RDMA_USER_CM_CMD_CREATE_ID, request, 4, -8), -EINVAL);
   EXPECT_EQ(write(RDMA_USER_CM_CMD_CONNECT, rdma_ucm_connect{}, 0, 16), -EINVAL);
-  EXPECT_EQ(write(RDMA_USER_CM_CMD_QUERY, rdma_ucm_query{.option = RDMA_USER_CM_QUERY_ADDR}, 100), -ENOSPC);
-  EXPECT_EQ(write(RDMA_USER_CM_CMD_MIGRATE_ID, rdma_ucm_migrate_id{.fd = 8}, 4), -ENOENT);
+  EXPECT_EQ(write(RDMA_USER_CM_CMD_QUERY, rdma_ucm_query{0, 0, RDMA_USER_CM_QUERY_ADDR}, 100), -ENOSPC);
+  EXPECT_EQ(write(RDMA_USER_CM_CMD_MIGRATE_ID, rdma_ucm_migrate_id{0, 0, 8}, 4), -ENOENT);
   rdma_ucm_set_option option{};
   option.optlen = 4;
   EXPECT_EQ(write(RDMA_USER_CM_CMD_SET_OPTION, option, 0), -EFAULT);
