@@ -227,6 +227,18 @@ def a_host_that_died(fabric):
     ucmatose_transfers_and_leaves(fabric)
 
 
+LIMITED = """
+hosts: 2
+partitions: |
+  Default=0x7fff : ALL=limited ;
+"""
+
+
+def limited_members_do_not_hear_each_other(fabric):
+    got, output = fabric.run("host0", ["rping", "-c", "-a", ADDRESS["host1"], "-C", "1"])
+    check(got != 0 and "RDMA_CM_EVENT_ADDR_ERROR, error -110" in output, output)
+
+
 CASES = [rping_carries_data, rping_on_ipv6, rping_server_stays_for_many, ucmatose_transfers_and_leaves,
          udaddy_finds_its_peer, mckey_reaches_the_group, cmtime_measures_each_step, rdma_client_and_server,
          an_address_that_no_host_has, a_port_that_nobody_listens_on, an_address_in_use,
@@ -246,6 +258,8 @@ def main():
             print(f"-- {layer}", flush=True)
             for case in cases:
                 report(case, fabric, suite.totals)
+    if "infiniband" in layers:
+        suite.on(LIMITED, [limited_members_do_not_hear_each_other])
     return suite.conclude()
 
 

@@ -232,7 +232,7 @@ int RdmaCm::look_up_ip(Id& id) {
     attach(id, from->port, from->pkey);
   }
   const BookedAddress* to = book_.find(wanted);
-  if (!to || !reaches(id.port, to->port)) return -ETIMEDOUT;
+  if (!to || !reaches(id, *to)) return -ETIMEDOUT;
   const ipc::Port& record = port(to->port);
   id.dgid = on_ethernet(to->port) && gid_index(to->port, wanted) != 0 ? wanted : gid_bytes(record.gids[0]);
   if (on_ethernet(to->port) && id.dgid != wanted)
@@ -278,9 +278,16 @@ u32 RdmaCm::active_port(u32 host_index) const {
   return 0;
 }
 
-bool RdmaCm::reaches(u32 from, u32 to) const {
-  return subnets_[from] == subnets_[to] && port(from).state == ipc::PortState::active &&
-         port(to).state == ipc::PortState::active;
+// Whether the two interfaces hear each other's questions: of a partition's limited members neither hears another.
+bool RdmaCm::reaches(const Id& from, const BookedAddress& to) const {
+  const ipc::Port& near = port(from.port);
+  const ipc::Port& far = port(to.port);
+  if (subnets_[from.port] != subnets_[to.port]) return false;
+  if (near.state != ipc::PortState::active || far.state != ipc::PortState::active) return false;
+  if (on_ethernet(from.port) || from.port == to.port) return true;
+  constexpr u16 full_member = 0x8000;
+  const u16 pkey = to.pkey ? to.pkey : far.pkeys[0];
+  return ((from.pkey ^ pkey) & ~full_member) == 0 && ((from.pkey | pkey) & full_member) != 0;
 }
 
 u8 RdmaCm::gid_index(u32 index, const GidBytes& gid) const {

@@ -131,7 +131,7 @@ class RdmaCm final : private SaClient::Outside {
   int look_up_any(Id& id);
   void attach(Id& id, u32 port_index, u16 pkey);
   [[nodiscard]] u32 active_port(u32 host_index) const;
-  [[nodiscard]] bool reaches(u32 from, u32 to) const;
+  [[nodiscard]] bool reaches(const Id& from, const BookedAddress& to) const;
   void make_ethernet_path(Id& id);
   Result<void> ask_for_path(Id& id, u32 timeout_ms, u64 now);
   [[nodiscard]] u64 service_id(const Id& id, const SocketAddress& address) const;
