@@ -282,6 +282,25 @@ TEST_F(RdmaCmTest, AddressesThatNobodyHas) {
   expect_event(0, CmEvent::address_error, -ENODEV);
 }
 
+TEST_F(RdmaCmTest, AddressesMayBeReplaced) {
+  constexpr u8 prefix = 96 + 24;
+  service_->addresses().set(1, {{0, ip_of(0xc0a80001), prefix, 0}});
+  service_->addresses().set(2, {{0, ip_of(0xc0a80002), prefix, 0}});
+  listen(1, 7174);
+  const u32 id = create(0);
+  ASSERT_EQ(resolve(0, id, 0xc0a80002, 7174), 0);
+  expect_event(0, CmEvent::address_resolved);
+  ASSERT_EQ(error_of(0, RDMA_USER_CM_CMD_RESOLVE_ROUTE, rdma_ucm_resolve_route{id, 2000}), 0);
+  expect_event(0, CmEvent::route_resolved);
+  rdma_ucm_connect request{};
+  request.id = id;
+  request.conn_param = parameters(0x111);
+  ASSERT_EQ(error_of(0, RDMA_USER_CM_CMD_CONNECT, request), 0);
+  expect_event(1, CmEvent::connect_request);
+  ASSERT_EQ(resolve(0, create(0), fabric::default_address(1, 0), 7174), 0);
+  expect_event(0, CmEvent::address_error, -ENETUNREACH);
+}
+
 TEST_F(RdmaCmTest, SilenceIsUnreachable) {
   listen(1, 7174);
   cut_ = true;

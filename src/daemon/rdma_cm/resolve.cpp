@@ -134,12 +134,20 @@ void RdmaCm::attach(Id& id, u32 index, u16 pkey) {
   id.port = index;
   id.pkey = pkey ? pkey : record.pkeys[0];
   id.sgid = gid_bytes(record.gids[0]);
-  // On Ethernet the GID is the address.
-  if (on_ethernet(index) && !id.source.is_ib() && !id.source.is_any()) {
-    id.sgid = id.source.ip;
-    if (gid_index(index, id.sgid) == 0 && id.sgid != gid_bytes(record.gids[0]))
-      if (const BookedAddress* first = book_.first_of_port(index, true)) id.sgid = first->ip;
+  if (!id.source.is_ib() && !id.source.is_any()) id.sgid = gid_of(index, id.source.ip);
+}
+
+// On Ethernet an address is a GID, if it stands in the port's table; those that don't are reached by one that does.
+GidBytes RdmaCm::gid_of(u32 index, const Ip& ip) const {
+  const ipc::Port& record = port(index);
+  GidBytes found = gid_bytes(record.gids[0]);
+  if (!on_ethernet(index)) return found;
+  for (u32 i = 0; i < std::min<u32>(record.gid_count, ipc::max_gids_per_port); ++i) {
+    const GidBytes gid = gid_bytes(record.gids[i]);
+    if (gid == ip) return gid;
+    if (is_ipv4(gid) && is_ipv4(ip)) found = gid;
   }
+  return found;
 }
 
 // -- resolving addresses
@@ -206,7 +214,7 @@ int RdmaCm::look_up_any(Id& id) {
     const u16 bound = id.source.port;
     if (!id.source.is_ib()) {
       if (const BookedAddress* own = book_.first_of_port(index, id.source.family == AF_INET)) id.source.ip = own->ip;
-      if (on_ethernet(index)) id.sgid = id.source.ip;
+      id.sgid = gid_of(index, id.source.ip);
     } else {
       id.source.gid = id.sgid;
     }
@@ -233,10 +241,7 @@ int RdmaCm::look_up_ip(Id& id) {
   }
   const BookedAddress* to = book_.find(wanted);
   if (!to || !reaches(id, *to)) return -ETIMEDOUT;
-  const ipc::Port& record = port(to->port);
-  id.dgid = on_ethernet(to->port) && gid_index(to->port, wanted) != 0 ? wanted : gid_bytes(record.gids[0]);
-  if (on_ethernet(to->port) && id.dgid != wanted)
-    if (const BookedAddress* first = book_.first_of_port(to->port, true)) id.dgid = first->ip;
+  id.dgid = gid_of(to->port, wanted);
   return 0;
 }
 

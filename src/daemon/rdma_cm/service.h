@@ -135,6 +135,7 @@ class RdmaCm final : private SaClient::Outside {
   void make_ethernet_path(Id& id);
   Result<void> ask_for_path(Id& id, u32 timeout_ms, u64 now);
   [[nodiscard]] u64 service_id(const Id& id, const SocketAddress& address) const;
+  [[nodiscard]] GidBytes gid_of(u32 port_index, const Ip& ip) const;
   [[nodiscard]] u8 gid_index(u32 port_index, const GidBytes& gid) const;
 
   // -- connections, from the program (connect.cpp)
