@@ -5,6 +5,8 @@
 // written out here; everything else of the header is used as it is.
 #pragma once
 
+#include <netinet/in.h>  // before the kernel's headers, which then define nothing of it again
+
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_rxe.h>
 
