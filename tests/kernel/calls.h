@@ -1,12 +1,12 @@
 // Builds calls in a Window as programs do: ioctl methods attribute by attribute, commands as one structure.
 #pragma once
 
-#include <rdma/rdma_user_rxe.h>
 
 #include <array>
 
 #include "abi/uverbs.h"
 #include "fake_parts.h"
+#include "abi/rxe.h"
 #include "kernel/interpreter.h"
 
 namespace softib::kernel::testing {
