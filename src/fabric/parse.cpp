@@ -493,7 +493,7 @@ Parsed<Fabric> Parser::run(const YAML::Node& root) {
 std::string_view in_plain_words(const YAML::Exception& error) {
   const std::string_view text = error.msg;
   const auto says = [&](std::string_view part) { return text.find(part) != text.npos; };
-  if (says("token") || says("tab")) return " (is there a tab? YAML wants spaces)";
+  if (says("token") || says("tab") || says("illegal block entry")) return " (is there a tab? YAML wants spaces)";
   if (says("end of map") || says("end of sequence"))
     return " (what belongs together stands equally far to the right; is a line here or just above shifted, or a "
            "bracket "

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -62,6 +62,8 @@ TEST(StatusText, ProcessesAndTraffic) {
       "HOST   DEVICE  PORT  STATE   LID  GID      RATE                 SENT BYTES / PACKETS  RECEIVED BYTES / PACKETS\n"
       "host0  mlx5_0     1  ACTIVE  0x2  fe80::1  200 Gb/sec (4X HDR)  2.0 KiB / 2           0 B / 0\n"
       "\n"
+      "no subnet manager runs\n"
+      "\n"
       "PID  PROGRAM      HOST   CONTEXTS  PDS  MRS  MWS  CQS  QPS  SRQS  AHS  SHARED MEMORY\n"
       "815  ib_write_bw  host0         1    1    2    0    1    8     0    0  64.0 KiB\n"
       "\n"

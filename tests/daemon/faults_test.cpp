@@ -170,7 +170,7 @@ TEST_F(FaultsTest, APulledCable) {
   EXPECT_EQ(state(1), PortState::init);
   let_traps_pass();
   EXPECT_EQ(state(1), PortState::active) << "the switch told the subnet manager";
-  EXPECT_THAT(events(process.async), testing::ElementsAre(IBV_EVENT_PORT_ACTIVE));
+  EXPECT_THAT(events(process.async), testing::ElementsAre(IBV_EVENT_PORT_ACTIVE, IBV_EVENT_CLIENT_REREGISTER));
   EXPECT_EQ(faults(), "");
 }
 
@@ -316,7 +316,7 @@ TEST_F(FaultsTest, AManagerThatRunsStartsAnewWhenTold) {
   const auto received = [&] { return control_->plane()->counters(1).receive_packets; };
   const u64 before = received();
   EXPECT_EQ(break_it(request(FaultKind::start_manager)).changed, 1U);
-  EXPECT_GT(received(), before + 5) << "it looks at everything again";
+  EXPECT_GE(received(), before + 5) << "it looks at everything again";
   EXPECT_EQ(state(1), PortState::active) << "and nobody notices";
   EXPECT_EQ(faults(), "");
 }

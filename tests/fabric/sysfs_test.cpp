@@ -100,7 +100,7 @@ TEST_F(Sysfs, MadDevices) {
 
 TEST_F(Sysfs, NoMadDevicesOnEthernet) {
   write(*parse("{hosts: 1, link_layer: ethernet}", "f"));
-  EXPECT_THAT(list("host0/dev/infiniband"), UnorderedElementsAre("uverbs0"));
+  EXPECT_THAT(list("host0/dev/infiniband"), UnorderedElementsAre("uverbs0", "rdma_cm"));
 }
 
 TEST_F(Sysfs, VerbsDevices) {
@@ -108,7 +108,7 @@ TEST_F(Sysfs, VerbsDevices) {
   EXPECT_THAT(list("host0/sys/class/infiniband"), UnorderedElementsAre("mlx5_0", "mlx5_1"));
   EXPECT_THAT(list("host0/sys/class/infiniband_verbs"), UnorderedElementsAre("abi_version", "uverbs0", "uverbs1"));
   EXPECT_THAT(list("host0/dev/infiniband"),
-              UnorderedElementsAre("uverbs0", "uverbs1", "umad0", "umad1", "issm0", "issm1"));
+              UnorderedElementsAre("uverbs0", "uverbs1", "umad0", "umad1", "issm0", "issm1", "rdma_cm"));
   EXPECT_EQ(read("host0/sys/class/infiniband_verbs/abi_version"), "6\n");
   EXPECT_EQ(read("host0/sys/class/infiniband_mad/abi_version"), "5\n");
   std::string node = "host0/sys/class/infiniband_verbs/uverbs1/";
