@@ -62,7 +62,11 @@ def topo(softib, *arguments, text=None):
 
 
 def parts_of(yaml):
-    """Everything but the name: hosts (whole), switches and cables, each sorted, as order means nothing."""
+    """Hosts (whole), switches and cables, each sorted, as order means nothing.
+
+    Without the name and the IP addresses, of which a dump knows nothing.
+    """
+    yaml = re.sub(r", address: [\d.]+", "", yaml)
     head, hosts, switches, cables = re.match(r"fabric: .*\n(.*?)^hosts:\n(.*)^switches:(.*)^cables:(.*)$", yaml,
                                              re.S | re.M).groups()
     ends = [re.sub(r"\[(.+?), (.+?)\]", lambda pair: " ".join(sorted(pair.groups())), line)
