@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Message libraries over the virtual HCA: UCX, and MPI over it.
+"""Message libraries over the virtual HCA: UCX, libfabric, and MPI over both.
 
     middleware.py [--softib PATH] [--filter REGEX]
 
 Prints PASS, FAIL or SKIP for each case, and a total line.
 """
 
+import contextlib
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
-from softib_fabric import free_port, wait_listening
-from suite import Skip, Suite, check, new_parser, run
+from softib_fabric import Fabric, free_port, wait_listening
+from suite import Skip, Suite, check, new_parser, run, wait_for
 
 SERVER = "localhost"  # where a server on host0 listens with TCP
 TRANSPORTS = ("rc_v", "ud_v")
@@ -79,6 +80,51 @@ def registration_caches_see_what_a_program_unmaps(fabric):
     check("mmap hooks are ready" in listed, f"UCX does not see what happens to memory:\n{listed}")
 
 
+# -- libfabric ---------------------------------------------------------------------------------------------------------
+
+
+def libfabric_lists_the_provider(fabric):
+    listed = run(fabric, "host0", "fi_info", "-p", "verbs")
+    for kind in ("FI_EP_MSG", "FI_EP_DGRAM"):
+        check(re.search(rf"provider: verbs\n(?:    .*\n)*?    type: {kind}", listed), f"no {kind}:\n{listed}")
+
+
+def pingpong(fabric, provider, endpoint):
+    port = str(free_port())
+    words = ["fi_pingpong", "-p", provider, "-e", endpoint, "-I", "200", "-c"]
+    server = fabric.start("host0", [*words, "-B", port])
+    try:
+        table = ["cat", "/proc/net/tcp", "/proc/net/tcp6"]  # of host0's own network
+        wait_for(lambda: re.search(rf":{int(port):04X} \S+ 0A ", fabric.run("host0", table)[1]),
+                 "the server does not listen")
+        status, output = fabric.run("host1", [*words, "-P", port, "host0-ib0"])
+        check(status == 0 and re.search(r"^1m +200 +=200 ", output, re.M), f"status {status}\n{output}")
+        check(server.wait(10) == 0, server.output())
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def hosts_with_interfaces(softib):
+    """libfabric goes by the addresses of interfaces, which hosts have in namespaces only."""
+    fabric = Fabric(softib)
+    fabric.environment.pop("SOFTIB_NAMESPACES")
+    with fabric:
+        where = fabric.status()["namespaces"]
+        if where["kind"] != "namespaces":
+            raise Skip(f"no namespaces here: {where['note']}")
+        yield fabric
+
+
+def libfabric_messages(softib):
+    """The verbs provider, and reliable datagrams that ofi_rxm makes of it."""
+    if not shutil.which("fi_pingpong"):
+        raise Skip("fi_pingpong is not installed")
+    with hosts_with_interfaces(softib) as fabric:
+        pingpong(fabric, "verbs", "msg")
+        pingpong(fabric, "verbs;ofi_rxm", "rdm")
+
+
 # -- MPI ---------------------------------------------------------------------------------------------------------------
 
 
@@ -109,6 +155,23 @@ def open_mpi_over_ucx(fabric):
         on_hosts(fabric, launcher, program, ranks, UCX_TLS=f"{transport},self")
 
 
+def from_host_to_host(fabric, ranks, *options, seconds=60):
+    """mpirun as on a cluster: from a shell on host0, to hosts by their names."""
+    launcher = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", str(ranks), "-H", "host0:8,host1:8",
+                "--map-by", "node", *options]
+    status, output = fabric.run("host0", [*launcher, built(fabric, "openmpi"), "check", "8", "300000"], seconds=seconds)
+    check(status == 0 and "300000 1.000" in output, f"{ranks} ranks, {' '.join(options)}: status {status}\n{output}")
+
+
+def open_mpi_from_host_to_host(softib):
+    with hosts_with_interfaces(softib) as fabric:
+        for ranks in (2, 4, 8):
+            from_host_to_host(fabric, ranks, "--mca", "pml", "ucx", "-x", "UCX_TLS=rc_v,ud_v,self")
+        from_host_to_host(fabric, 2, "--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include",
+                          "verbs;ofi_rxm")
+        from_host_to_host(fabric, 2, "--mca", "pml", "ob1", "--mca", "btl", "tcp,self")
+
+
 def mpich_over_ucx(fabric):
     program = built(fabric, "mpich")
     on_hosts(fabric, ["mpirun.mpich"], program, 1, UCX_TLS="rc_v,ud_v,self")
@@ -118,11 +181,13 @@ def mpich_over_ucx(fabric):
 UCX = (ucx_lists_the_device, ucx_sends_tagged_messages, ucx_sends_a_stream, ucx_sends_active_messages,
        ucx_writes_and_reads_remote_memory, ucx_has_atomics, registration_caches_see_what_a_program_unmaps)
 MPI = (open_mpi_over_ucx, mpich_over_ucx)
+ON_NAMED_HOSTS = (libfabric_messages, open_mpi_from_host_to_host)
 
 
 def main():
     suite = Suite(new_parser(__doc__))
-    suite.on("hosts: 2\n", (*UCX, *MPI))
+    suite.on("hosts: 2\n", (*UCX, libfabric_lists_the_provider, *MPI))
+    suite.alone(ON_NAMED_HOSTS)
     return suite.conclude()
 
 

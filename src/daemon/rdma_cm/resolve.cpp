@@ -98,8 +98,7 @@ Result<void> RdmaCm::attach_to_source(Id& id) {
       attach(id, own->port, own->pkey);
       return {};
     }
-    // Loopback addresses are the host's own, but no HCA's.
-    return fail(id.source.is_loopback() ? ENODEV : EADDRNOTAVAIL);
+    return fail(EADDRNOTAVAIL);
   }
   for (u32 index = 1; index < subnets_.size(); ++index) {
     if (host_of(index) != id.host || on_ethernet(index)) continue;
@@ -234,7 +233,7 @@ int RdmaCm::look_up_ip(Id& id) {
   if (id.destination.is_multicast()) return look_up_group(id);
   const BookedAddress* from =
       id.source.is_any() ? book_.source_for(id.host, wanted) : book_.find_on_host(id.host, id.source.ip);
-  if (!from) return id.destination.is_loopback() ? -ENODEV : -ENETUNREACH;
+  if (!from) return -ENETUNREACH;
   if (id.source.is_any()) {
     id.source.ip = from->ip;
     attach(id, from->port, from->pkey);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fabric/addresses.h"
 #include "wire/field.h"
 
 namespace softib::daemon {
@@ -77,6 +78,7 @@ bool is_ipv4(const Ip& ip) { return std::equal(mapped_prefix.begin(), mapped_pre
 u32 ipv4_of(const Ip& ip) { return static_cast<u32>(wire::get(ip, {96, 32})); }
 
 bool SocketAddress::is_any() const {
+  if (is_loopback()) return true;
   if (family == AF_INET) return ipv4_of(ip) == 0;
   return all_zero(is_ib() ? std::span<const u8>(gid) : std::span<const u8>(ip));
 }
@@ -89,7 +91,7 @@ bool SocketAddress::is_multicast() const {
 bool SocketAddress::is_link_local() const { return family == AF_INET6 && ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80; }
 
 bool SocketAddress::is_loopback() const {
-  if (family == AF_INET) return ipv4_of(ip) >> 24 == 127;
+  if (family == AF_INET) return ipv4_of(ip) >= 127U << 24 && ipv4_of(ip) < fabric::loopback_address(0, 0) - 1;
   Ip one{};
   one[15] = 1;
   return family == AF_INET6 && ip == one;

@@ -33,11 +33,11 @@ struct SocketAddress {
   u64 ib_scope = 0;
 
   [[nodiscard]] bool is_ib() const { return family == family_ib; }
-  // Names every address of its family.
+  // Names every address of its family, or the host itself: to the connection manager, as in the kernel, that is one.
   [[nodiscard]] bool is_any() const;
   [[nodiscard]] bool is_multicast() const;
   [[nodiscard]] bool is_link_local() const;
-  // ::1 or 127/8, before anybody says whose part of that it is.
+  // ::1 or 127/8, without the part that is the fabric's hosts' (fabric::loopback_address).
   [[nodiscard]] bool is_loopback() const;
   // The same address, whatever the port.
   [[nodiscard]] bool same_place(const SocketAddress& other) const;
