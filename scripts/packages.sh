@@ -17,7 +17,7 @@ packages_run=(
   python3 procps util-linux
 )
 packages_test=(
-  python3-pyverbs git iproute2 iputils-ping infiniband-diags opensm "ibutils|" rdmacm-utils
+  python3-pyverbs git iproute2 iputils-ping infiniband-diags opensm "ibutils|" rdmacm-utils librdmacm-dev
   "ucx-utils|" "libfabric-bin|" "openmpi-bin|" "libopenmpi-dev|" "mpich|" "libmpich-dev|"
 )
 

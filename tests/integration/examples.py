@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from softib_fabric import ROOT, free_port
-from suite import Skip, Suite, check, described, new_parser, run
+from suite import Skip, Suite, check, described, new_parser, run, wait_for
 
 EXAMPLES = ROOT / "examples"
 SERVER = "localhost"  # where a server on host0 listens with TCP
@@ -41,6 +41,22 @@ def write_with_immediate_tells_what_it_lacks(fabric):
     check(status == 1 and "no-such-host.invalid: " in output, output)
 
 
+def echo_by_rdma_cm(fabric):
+    program, port = built(fabric, "cm_echo"), str(free_port())
+    before = fabric.status()["rdma_cm"]["listening"]
+    server = fabric.start("host0", [program, "--listen", port])
+    try:
+        wait_for(lambda: fabric.status()["rdma_cm"]["listening"] > before, f"it does not listen: {server.output()}")
+        for text in ("hello over rdma_cm", "and again"):
+            answer = run(fabric, "host1", program, "host0", port, text)
+            check(answer == f'client: got "{text}"\n', answer)
+        status, output = fabric.run("host1", [program, "host0", str(free_port()), "nobody there"])
+        check(status == 1 and "cannot connect to host0" in output, output)
+    finally:
+        server.stop()
+    check('server: got "and again"' in server.output(), server.output())
+
+
 def allreduce(fabric):
     program = built(fabric, "mpi_allreduce_openmpi")
     words = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ucx"]
@@ -66,7 +82,7 @@ def torch_training(fabric):
         other.stop()
 
 
-CASES = (write_with_immediate, write_with_immediate_tells_what_it_lacks, allreduce, torch_training)
+CASES = (write_with_immediate, write_with_immediate_tells_what_it_lacks, echo_by_rdma_cm, allreduce, torch_training)
 
 
 def write_with_immediate_on_ethernet(softib):
