@@ -118,6 +118,19 @@ std::string managers_table(const json& status) {
   return cell(member(status, "link_layer")) == "InfiniBand" ? "no subnet manager runs\n\n" : "";
 }
 
+// How hosts are places; softib up has told the remedy where they can't have namespaces.
+std::string hosts_line(const json& status) {
+  const json& places = member(status, "namespaces");
+  const std::string kind = cell(member(places, "kind"));
+  const std::string note = member(places, "note").is_string() ? cell(member(places, "note")) : "";
+  const std::string why = note.empty() ? "" : fmt::format(" ({})", note);
+  if (kind == "plain") return fmt::format("hosts: without namespaces{}\n\n", why);
+  if (kind == "lost") return fmt::format("hosts: their namespaces are lost, softib-hosts died{}\n\n", why);
+  if (kind != "namespaces") return "";
+  const std::string link = cell(member(places, "link"));
+  return fmt::format("hosts: in namespaces{}{}\n\n", link.empty() ? "" : ", reached from here by " + link, why);
+}
+
 std::string memory_line(const json& status) {
   const json& memory = member(status, "memory");
   if (!memory.is_object()) return {};
@@ -144,7 +157,7 @@ std::string duration_text(u64 seconds) {
 
 std::string status_text(const json& status) {
   return headline(status) + "\n" + ports_table(status) + "\n" + faults_text(member(status, "faults")) +
-         managers_table(status) + processes_table(status) + "\n" + memory_line(status);
+         managers_table(status) + hosts_line(status) + processes_table(status) + "\n" + memory_line(status);
 }
 
 }  // namespace softib::cli

@@ -70,6 +70,20 @@ TEST(StatusText, ProcessesAndTraffic) {
       "memory: 1.0 MiB in the segment, 4.0 KiB in rings\n");
 }
 
+TEST(StatusText, HowHostsArePlaces) {
+  const auto shown = [](const char* places) {
+    return status_text(nlohmann::json{{"namespaces", nlohmann::json::parse(places)}});
+  };
+  EXPECT_THAT(shown(R"({"kind": "namespaces", "link": "sib-lab", "note": ""})"),
+              HasSubstr("hosts: in namespaces, reached from here by sib-lab\n\n"));
+  EXPECT_THAT(shown(R"({"kind": "namespaces", "link": "", "note": "10.255.0.0/16 is docker0's"})"),
+              HasSubstr("hosts: in namespaces (10.255.0.0/16 is docker0's)\n"));
+  EXPECT_THAT(shown(R"({"kind": "plain", "note": "not permitted"})"),
+              HasSubstr("hosts: without namespaces (not permitted)\n"));
+  EXPECT_THAT(shown(R"({"kind": "lost", "note": ""})"), HasSubstr("softib-hosts died\n"));
+  EXPECT_EQ(status_text(nlohmann::json::object()).find("hosts:"), std::string::npos);
+}
+
 TEST(StatusText, FaultsStandBeforeTheProcesses) {
   auto status = nlohmann::json::parse(R"({"faults": [{"what": "sw0:1 - host0/mlx5_0:1", "fault": "down"}]})");
   EXPECT_THAT(status_text(status), HasSubstr("NOT AS THE FABRIC FILE SAYS  FAULT\n"
