@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace softib::cli {
 
@@ -14,6 +15,9 @@ namespace {
 constexpr std::array agents{"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent", "HYDRA_LAUNCHER_EXEC",
                             "I_MPI_HYDRA_BOOTSTRAP_EXEC"};
 constexpr std::array kinds{"HYDRA_LAUNCHER", "I_MPI_HYDRA_BOOTSTRAP"};
+// Each host would bind its first rank to the first core, which all hosts share.
+constexpr std::array bindings{std::pair{"OMPI_MCA_hwloc_base_binding_policy", "none"},
+                              std::pair{"PRTE_MCA_hwloc_default_binding_policy", "none"}, std::pair{"I_MPI_PIN", "0"}};
 // Root is nobody special on a host that is a namespace.
 constexpr std::array root_allowed{"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT",
                                   "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"};
@@ -24,6 +28,7 @@ std::vector<Variable> launcher_variables(const std::string& ssh) {
   std::vector<Variable> variables;
   for (const char* name : agents) variables.push_back({name, ssh});
   for (const char* name : kinds) variables.push_back({name, "ssh"});
+  for (const auto& [name, value] : bindings) variables.push_back({name, value});
   if (::geteuid() == 0)
     for (const char* name : root_allowed) variables.push_back({name, "1"});
   return variables;
@@ -33,6 +38,7 @@ std::vector<Variable> no_launcher_variables() {
   std::vector<Variable> variables;
   for (const char* name : agents) variables.push_back({name, std::nullopt});
   for (const char* name : kinds) variables.push_back({name, std::nullopt});
+  for (const auto& [name, value] : bindings) variables.push_back({name, std::nullopt});
   for (const char* name : root_allowed) variables.push_back({name, std::nullopt});
   return variables;
 }
