@@ -278,8 +278,17 @@ TEST_F(RdmaCmTest, AddressesThatNobodyHas) {
   expect_event(0, CmEvent::address_error, -ETIMEDOUT);
   ASSERT_EQ(resolve(0, create(0), 0xc0000201, 1), 0);
   expect_event(0, CmEvent::address_error, -ENETUNREACH);
-  ASSERT_EQ(resolve(0, create(0), 0x7f000001, 1), 0);
-  expect_event(0, CmEvent::address_error, -ENODEV);
+}
+
+// As the kernel's cma_any_addr() has it, loopback is the wildcard.
+TEST_F(RdmaCmTest, LoopbackIsTheHostItself) {
+  constexpr u32 loopback = 0x7f000001;
+  ASSERT_EQ(resolve(0, create(0), loopback, 1), 0);
+  expect_event(0, CmEvent::address_resolved);
+  EXPECT_EQ(bind(1, create(1), loopback, 97), 0);
+  EXPECT_EQ(bind(1, create(1), fabric::default_address(1, 0), 97), EADDRNOTAVAIL) << "a wildcard has the port";
+  EXPECT_EQ(bind(1, create(1), fabric::loopback_address(1, 0), 96), 0) << "that part of 127/8 is the hosts'";
+  EXPECT_EQ(bind(1, create(1), fabric::loopback_address(0, 0), 95), EADDRNOTAVAIL) << "and this one another's";
 }
 
 TEST_F(RdmaCmTest, AddressesMayBeReplaced) {
@@ -315,7 +324,6 @@ TEST_F(RdmaCmTest, PortsBelongToWhoBoundThemFirst) {
   EXPECT_EQ(bind(1, create(1), fabric::default_address(1, 0), 99), EADDRINUSE);
   EXPECT_EQ(bind(1, create(1), 0, 99), EADDRNOTAVAIL);
   EXPECT_EQ(bind(1, create(1), fabric::default_address(0, 0), 98), EADDRNOTAVAIL);
-  EXPECT_EQ(bind(1, create(1), 0x7f000001, 97), ENODEV);
   EXPECT_EQ(bind(0, create(0), fabric::default_address(0, 0), 99), 0);
   EXPECT_EQ(bind(1, create(1, RDMA_PS_UDP), fabric::default_address(1, 0), 99), 0);
   call<rdma_ucm_destroy_id_resp>(1, RDMA_USER_CM_CMD_DESTROY_ID, destruction_of(first)).value();
