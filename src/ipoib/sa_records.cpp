@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "wire/sa_records.h"
+
 namespace softib::ipoib {
 
 namespace {
@@ -10,29 +12,20 @@ using wire::Field;
 using wire::get;
 using wire::set;
 
-constexpr u64 bit(u32 component) { return u64{1} << component; }
+using wire::RecordType;
+using wire::sa::bit;
+namespace path = wire::path_record;
+namespace member = wire::member_record;
 
-constexpr u64 exactly = 2;  // a selector
 constexpr u16 first_multicast_lid = 0xc000;
 
-namespace path {
-constexpr u16 attribute = 0x35;
-constexpr u32 size = 64, dgid_at = 8, sgid_at = 24;
-constexpr Field dlid{320, 16}, slid{336, 16}, reversible{392, 1}, count{393, 7}, pkey{400, 16}, sl{428, 4}, mtu{434, 6},
-    rate{442, 6};
-constexpr u64 asked = bit(2) | bit(3) | bit(11) | bit(12) | bit(13);  // DGID, SGID, reversible, NumbPath, P_Key
-}  // namespace path
-
-namespace member {
-constexpr u16 attribute = 0x38;
-constexpr u32 size = 56, mgid_at = 0, port_at = 16;
-constexpr Field qkey{256, 32}, mlid{288, 16}, mtu_selector{304, 2}, mtu{306, 6}, traffic_class{312, 8}, pkey{320, 16},
-    rate_selector{336, 2}, rate{338, 6}, sl{352, 4}, flow_label{356, 20}, hop_limit{376, 8}, state{388, 4};
-constexpr u64 joined = bit(0) | bit(1) | bit(16);  // MGID, PortGID, JoinState
-constexpr u64 with_pkey = bit(7);
-// Q_Key, MTU and its selector, traffic class, rate and its selector, SL, flow label, hop limit.
-constexpr u64 made = bit(2) | bit(4) | bit(5) | bit(6) | bit(8) | bit(9) | bit(12) | bit(13) | bit(14);
-}  // namespace member
+constexpr u64 path_asked =
+    bit(path::has_dgid) | bit(path::has_sgid) | bit(path::has_reversible) | bit(path::has_count) | bit(path::has_pkey);
+constexpr u64 member_joined = bit(member::has_mgid) | bit(member::has_port_gid) | bit(member::has_join_state);
+constexpr u64 member_made = bit(member::has_qkey) | bit(member::has_mtu_selector) | bit(member::has_mtu) |
+                            bit(member::has_class) | bit(member::has_rate_selector) | bit(member::has_rate) |
+                            bit(member::has_sl) | bit(member::has_flow) | bit(member::has_hop);
+constexpr u64 exactly = static_cast<u64>(wire::Selector::exactly);
 
 GidBytes gid_at(std::span<const u8> record, u32 at) {
   GidBytes gid;
@@ -49,9 +42,9 @@ u64 code_of_mtu(u32 bytes) {
 Bytes membership_record(const Membership& membership) {
   Bytes record(member::size);
   std::copy(membership.mgid.begin(), membership.mgid.end(), record.begin() + member::mgid_at);
-  std::copy(membership.port.begin(), membership.port.end(), record.begin() + member::port_at);
+  std::copy(membership.port.begin(), membership.port.end(), record.begin() + member::port_gid_at);
   set(record, member::pkey, membership.pkey);
-  set(record, member::state, static_cast<u8>(membership.state));
+  set(record, member::join_state, static_cast<u8>(membership.state));
   return record;
 }
 
@@ -90,7 +83,7 @@ void ask_path(SaClient& client, const GidBytes& from, const GidBytes& to, u16 pk
   set(record, path::reversible, 1);
   set(record, path::count, 1);
   set(record, path::pkey, pkey);
-  client.ask({wire::Method::get, path::attribute, path::asked, record},
+  client.ask({wire::Method::get, static_cast<u16>(RecordType::path), path_asked, record},
              [answer = std::move(answer)](Result<std::span<const u8>> got) {
                answer(got ? parse_path(*got) : Result<PathAnswer>(fail(got.error())));
              });
@@ -116,12 +109,12 @@ Result<GroupFacts> parse_membership(std::span<const u8> record) {
 void ask_join(SaClient& client, const Membership& membership, const GroupFacts* creation,
               std::function<void(Result<GroupFacts>)> answer) {
   Bytes record = membership_record(membership);
-  u64 mask = member::joined | member::with_pkey;
+  u64 mask = member_joined | bit(member::has_pkey);
   if (creation) {
     put_facts(record, *creation);
-    mask |= member::made;
+    mask |= member_made;
   }
-  client.ask({wire::Method::set, member::attribute, mask, record},
+  client.ask({wire::Method::set, static_cast<u16>(RecordType::multicast_member), mask, record},
              [answer = std::move(answer)](Result<std::span<const u8>> got) {
                answer(got ? parse_membership(*got) : Result<GroupFacts>(fail(got.error())));
              });
@@ -129,7 +122,8 @@ void ask_join(SaClient& client, const Membership& membership, const GroupFacts* 
 
 void ask_leave(SaClient& client, const Membership& membership) {
   const Bytes record = membership_record(membership);
-  client.ask({wire::Method::remove, member::attribute, member::joined, record}, [](Result<std::span<const u8>>) {});
+  client.ask({wire::Method::remove, static_cast<u16>(RecordType::multicast_member), member_joined, record},
+             [](Result<std::span<const u8>>) {});
 }
 
 }  // namespace softib::ipoib

@@ -14,7 +14,7 @@ namespace field = sm::sa::path;
 
 cm::Path read_path(std::span<const u8> record, bool ethernet) {
   cm::Path path;
-  if (record.size() < path_record_size) return path;
+  if (record.size() < field::size) return path;
   path.ethernet = ethernet;
   std::copy_n(record.begin() + field::dgid_at, path.dgid.size(), path.dgid.begin());
   std::copy_n(record.begin() + field::sgid_at, path.sgid.size(), path.sgid.begin());

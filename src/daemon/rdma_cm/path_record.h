@@ -5,11 +5,11 @@
 #include <span>
 
 #include "cm/types.h"
+#include "wire/sa_records.h"
 
 namespace softib::daemon {
 
-inline constexpr size_t path_record_size = 64;
-using PathRecordBytes = std::array<u8, path_record_size>;
+using PathRecordBytes = std::array<u8, wire::path_record::size>;
 
 [[nodiscard]] cm::Path read_path(std::span<const u8> record, bool ethernet);
 [[nodiscard]] PathRecordBytes write_path(const cm::Path& path);
