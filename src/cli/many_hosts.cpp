@@ -81,13 +81,7 @@ void show_output(std::vector<Stream>& streams) {
 
 int wait_for_all(const std::vector<pid_t>& pids) {
   int worst = 0;
-  for (pid_t pid : pids) {
-    int status = 0;
-    pid_t ended;
-    do ended = ::waitpid(pid, &status, 0);
-    while (ended < 0 && errno == EINTR);
-    worst = std::max(worst, exit_code_of(status));
-  }
+  for (pid_t pid : pids) worst = std::max(worst, exit_code_of(wait_status_of(pid)));
   return worst;
 }
 

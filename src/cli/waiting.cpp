@@ -9,6 +9,7 @@
 
 #include <system_error>
 
+#include "base/arguments.h"
 #include "cli/commands/commands.h"
 
 namespace softib::cli {
@@ -42,14 +43,20 @@ void pass_on(int signal, siginfo_t* info, void*) {
 
 }  // namespace
 
+int wait_status_of(pid_t pid) {
+  int status = 0;
+  pid_t ended;
+  do ended = ::waitpid(pid, &status, 0);
+  while (ended < 0 && errno == EINTR);
+  return status;
+}
+
 int exit_code_of(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
 int execute(const std::vector<std::string>& command) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = argument_pointers(command);
   ::execvp(arguments[0], arguments.data());
   int error = errno;
   return complain(fmt::format("cannot run '{}': {}", command[0], std::generic_category().message(error)),
@@ -80,10 +87,7 @@ int wait_for_child(const std::vector<std::string>& command) {
   }
   pass_signals_to({pid});
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  int status = 0;
-  pid_t ended;
-  do ended = ::waitpid(pid, &status, 0);
-  while (ended < 0 && errno == EINTR);
+  const int status = wait_status_of(pid);
   if (WIFSIGNALED(status)) die_of(WTERMSIG(status));
   return WEXITSTATUS(status);
 }

@@ -18,6 +18,9 @@ namespace softib::cli {
 // are of the same group.
 void pass_signals_to(const std::vector<pid_t>& children);
 
+// Waits for the end of a child of this process, through signals.
+[[nodiscard]] int wait_status_of(pid_t pid);
+
 // What a shell shows for it: the exit code, or 128 and the signal's number.
 [[nodiscard]] int exit_code_of(int wait_status);
 

@@ -11,16 +11,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/arguments.h"
+
 namespace softib::daemon {
 
 namespace {
-
-std::vector<char*> pointers(const std::vector<std::string>& words) {
-  std::vector<char*> result;
-  for (const std::string& word : words) result.push_back(const_cast<char*>(word.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
 
 // What softibd's own environment says of these does not hold for the child.
 bool is_replaced(std::string_view variable, const std::vector<std::string>& ours) {
@@ -71,8 +66,8 @@ bool place_descriptors(const Launch& launch) {
 
 Result<ChildProcess> launch(const Launch& launch) {
   const auto variables = whole_environment(launch.environment);
-  const auto argv = pointers(launch.arguments);
-  const auto envp = pointers(variables);
+  const auto argv = argument_pointers(launch.arguments);
+  const auto envp = argument_pointers(variables);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return fail(errno);

@@ -7,20 +7,21 @@ namespace softib::fabric {
 
 namespace {
 
-constexpr u16 fnv16(std::string_view text) {
-  u32 hash = 2166136261U;
-  for (char c : text) hash = (hash ^ static_cast<u8>(c)) * 16777619U;
-  return static_cast<u16>(hash ^ (hash >> 16));
-}
-
 // The default fabric gets 52:54:00, the prefix that virtual machines have.
-constexpr u16 name_part(std::string_view fabric) { return static_cast<u16>(fnv16(fabric) ^ fnv16("default") ^ 0x5400); }
+u16 name_part(std::string_view fabric) { return static_cast<u16>(short_hash(fabric) ^ short_hash("default") ^ 0x5400); }
 
 u64 make_guid(std::string_view fabric, u32 node) {
   return 0x52ULL << 56 | static_cast<u64>(name_part(fabric)) << 40 | 0xfffeULL << 24 | node;
 }
 
 }  // namespace
+
+// FNV-1a, folded.
+u16 short_hash(std::string_view text) {
+  u32 hash = 2166136261U;
+  for (char c : text) hash = (hash ^ static_cast<u8>(c)) * 16777619U;
+  return static_cast<u16>(hash ^ (hash >> 16));
+}
 
 u64 hca_guid(std::string_view fabric, u32 hca_number, u32 port) { return make_guid(fabric, hca_number << 4 | port); }
 

@@ -10,6 +10,9 @@
 
 namespace softib::fabric {
 
+// What tells long names apart in few digits.
+[[nodiscard]] u16 short_hash(std::string_view text);
+
 // An EUI-64 made from a locally administered MAC address of the form 52:hh:hh:nn:nn:nn:
 //
 //    63      56 55           40 39        24 23                 0

@@ -22,12 +22,6 @@ constexpr Ipv4Network hosts_network{fabric::machine_address, fabric::network_pre
 
 tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
 
-u16 hash_of(std::string_view text) {
-  u32 hash = 2166136261U;
-  for (char c : text) hash = (hash ^ static_cast<u8>(c)) * 16777619U;
-  return static_cast<u16>(hash ^ hash >> 16);
-}
-
 // The kernel takes a namespace away a moment after its last process has ended.
 std::optional<Netlink::Use> lasting_user(Netlink& machine) {
   constexpr auto patience = 1s;
@@ -42,7 +36,7 @@ std::optional<Netlink::Use> lasting_user(Netlink& machine) {
 std::string link_name(std::string_view fabric) {
   if (prefix.size() + fabric.size() <= longest_interface_name) return fmt::format("{}{}", prefix, fabric);
   return fmt::format("{}{}{:04x}", prefix, fabric.substr(0, longest_interface_name - prefix.size() - 4),
-                     hash_of(fabric));
+                     fabric::short_hash(fabric));
 }
 
 Closet::Closet(Netlink machine, Fd machine_namespace, Rights rights, Netlink network)

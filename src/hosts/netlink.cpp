@@ -16,17 +16,12 @@
 #include <memory>
 #include <utility>
 
+#include "base/release.h"
+
 namespace softib::hosts {
 
 namespace {
 
-template <auto function>
-struct Release {
-  template <typename T>
-  void operator()(T* object) const {
-    function(object);
-  }
-};
 using Link = std::unique_ptr<rtnl_link, Release<rtnl_link_put>>;
 using Address = std::unique_ptr<nl_addr, Release<nl_addr_put>>;
 using InterfaceAddress = std::unique_ptr<rtnl_addr, Release<rtnl_addr_put>>;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/arguments.h"
 #include "base/capabilities.h"
 
 namespace softib::hosts {
@@ -42,9 +43,7 @@ std::vector<std::string> ipoib_words(const PlaceSpec& spec) {
   ::setenv("SOFTIB_HOST", host.c_str(), 1);
   ::setenv("LD_PRELOAD", around.preload_library.c_str(), 1);
   (void)keep_capabilities_of_hosts();
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = argument_pointers(words);
   ::execv(program.c_str(), arguments.data());
   fmt::print(stderr, "softib-hosts: cannot start {}: {}\n", program, std::strerror(errno));
   ::_exit(127);

@@ -6,25 +6,19 @@
 #include <functional>
 #include <memory>
 
+#include "base/release.h"
 #include "ipoib/loop.h"
 #include "ipoib/options.h"
 
 namespace softib::ipoib {
 
-template <auto destroy>
-struct Destroy {
-  template <typename T>
-  void operator()(T* object) const {
-    destroy(object);
-  }
-};
-using Context = std::unique_ptr<ibv_context, Destroy<ibv_close_device>>;
-using ProtectionDomain = std::unique_ptr<ibv_pd, Destroy<ibv_dealloc_pd>>;
-using Channel = std::unique_ptr<ibv_comp_channel, Destroy<ibv_destroy_comp_channel>>;
-using CompletionQueue = std::unique_ptr<ibv_cq, Destroy<ibv_destroy_cq>>;
-using QueuePair = std::unique_ptr<ibv_qp, Destroy<ibv_destroy_qp>>;
-using SharedReceives = std::unique_ptr<ibv_srq, Destroy<ibv_destroy_srq>>;
-using AddressHandle = std::unique_ptr<ibv_ah, Destroy<ibv_destroy_ah>>;
+using Context = std::unique_ptr<ibv_context, Release<ibv_close_device>>;
+using ProtectionDomain = std::unique_ptr<ibv_pd, Release<ibv_dealloc_pd>>;
+using Channel = std::unique_ptr<ibv_comp_channel, Release<ibv_destroy_comp_channel>>;
+using CompletionQueue = std::unique_ptr<ibv_cq, Release<ibv_destroy_cq>>;
+using QueuePair = std::unique_ptr<ibv_qp, Release<ibv_destroy_qp>>;
+using SharedReceives = std::unique_ptr<ibv_srq, Release<ibv_destroy_srq>>;
+using AddressHandle = std::unique_ptr<ibv_ah, Release<ibv_destroy_ah>>;
 
 struct Unmap {
   std::size_t size = 0;
@@ -41,7 +35,7 @@ class Region {
 
  private:
   std::unique_ptr<u8, Unmap> memory_;
-  std::unique_ptr<ibv_mr, Destroy<ibv_dereg_mr>> key_;
+  std::unique_ptr<ibv_mr, Release<ibv_dereg_mr>> key_;
 };
 
 // How a datagram gets to a port or a group.
