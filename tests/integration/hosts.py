@@ -14,7 +14,7 @@ import sys
 import time
 
 from softib_fabric import Fabric, wait_gone
-from suite import Skip, Suite, check, new_parser, wait_for
+from suite import Skip, Suite, check, need_namespaces, new_parser, wait_for
 
 OTHER_USER = 1000
 STATIC_PROGRAM = """
@@ -48,9 +48,8 @@ class Places(Fabric):
     def up(self):
         done = self.call("up", *self.words, seconds=120)
         check(done.returncode == 0, f"softib up: {done.stdout}{done.stderr}{self.daemon_log()}")
-        where = self.status()["namespaces"]
-        if where["kind"] != "namespaces" and "off" not in self.words:
-            raise Skip(f"no namespaces here: {where['note']}")
+        if "off" not in self.words:
+            need_namespaces(self)
 
     def text(self, host, *argv, status=0, **more):
         got, output = self.run(host, list(argv), **more)

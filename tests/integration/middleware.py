@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 from softib_fabric import Fabric, free_port, wait_listening
-from suite import Skip, Suite, check, new_parser, run, wait_for
+from suite import Skip, Suite, check, need_namespaces, new_parser, run, wait_for
 
 SERVER = "localhost"  # where a server on host0 listens with TCP
 TRANSPORTS = ("rc_v", "ud_v")
@@ -110,9 +110,7 @@ def hosts_with_interfaces(softib):
     fabric = Fabric(softib)
     fabric.environment.pop("SOFTIB_NAMESPACES")
     with fabric:
-        where = fabric.status()["namespaces"]
-        if where["kind"] != "namespaces":
-            raise Skip(f"no namespaces here: {where['note']}")
+        need_namespaces(fabric)
         yield fabric
 
 

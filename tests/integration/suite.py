@@ -31,6 +31,13 @@ def run(fabric, host, *argv, status=0):
     return output
 
 
+def need_namespaces(fabric):
+    """For a fabric that is up: its hosts are places of their own."""
+    where = fabric.status()["namespaces"]
+    if where["kind"] != "namespaces":
+        raise Skip(f"no namespaces here: {where['note']}")
+
+
 def wait_for(condition, what, seconds=15):
     end = time.monotonic() + seconds
     while not condition():
