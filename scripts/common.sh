@@ -11,14 +11,16 @@ die() {
 jobs() { nproc 2>/dev/null || echo 2; }
 
 # Configures and builds a preset, quietly: build_preset PRESET LOG [BUILD ARGUMENT...]. On a terminal it shows ninja's
-# progress in one line. The log has everything.
+# progress in one line. The log has everything. A build folder that is new compiles several files at once (a unity
+# build), which takes a third of the time; one that a developer has configured stays as it is.
 build_preset() {
-  local preset=$1 log=$2
+  local preset=$1 log=$2 whole=()
   shift 2
+  [[ -e build/$preset/CMakeCache.txt ]] || whole=(-DCMAKE_UNITY_BUILD=ON)
   if command -v ccache >/dev/null; then
     export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
   fi
-  cmake --preset "$preset" >"$log" 2>&1 || return 1
+  cmake --preset "$preset" "${whole[@]}" >"$log" 2>&1 || return 1
   if [[ -t 1 ]]; then
     cmake --build --preset "$preset" -j "$(jobs)" "$@" 2>&1 | tee -a "$log" |
       sed -un 's/^\(\[[0-9]*\/[0-9]*\]\).*/\1/p' | while read -r progress; do printf '\r   %s ' "$progress"; done

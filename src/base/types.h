@@ -23,9 +23,7 @@ enum class Errno : int {};
 template <typename T>
 using Result = tl::expected<T, Errno>;
 
-[[nodiscard]] inline tl::unexpected<Errno> fail(int error) {
-  return tl::unexpected<Errno>(static_cast<Errno>(error));
-}
+[[nodiscard]] inline tl::unexpected<Errno> fail(int error) { return tl::unexpected<Errno>(static_cast<Errno>(error)); }
 
 [[nodiscard]] inline tl::unexpected<Errno> fail(Errno error) { return tl::unexpected<Errno>(error); }
 

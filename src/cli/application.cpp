@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view about =
     "InfiniBand in user space: run unmodified RDMA programs without RDMA hardware, kernel module or root.";
-constexpr std::string_view examples = R"(Examples:
+constexpr std::string_view application_examples = R"(Examples:
   softib up                              two hosts, host0 and host1, with one HCA each
   softib run host0 -- ibv_devinfo
   softib run host1 -- ib_write_bw & sleep 1    a server ...
@@ -25,8 +25,6 @@ constexpr std::string_view examples = R"(Examples:
 
 'softib COMMAND --help' tells more about each command.)";
 
-constexpr int usage_error = 2;
-
 // "topo generate ": the commands that were typed.
 std::string used_commands(const CLI::App& app) {
   const auto used = app.get_subcommands();
@@ -34,7 +32,7 @@ std::string used_commands(const CLI::App& app) {
 }
 
 // CLI11 says of an unknown command only that there is none.
-std::string cause_of(const CLI::App& app, const CLI::ParseError& error) {
+std::string what_is_wrong(const CLI::App& app, const CLI::ParseError& error) {
   const auto rest = app.remaining();
   if (!app.get_subcommands().empty() || rest.empty() || rest[0].starts_with("-")) return error.what();
   std::vector<std::string_view> names;
@@ -46,7 +44,7 @@ std::string cause_of(const CLI::App& app, const CLI::ParseError& error) {
 int exit_of(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
   std::string used = used_commands(app);
-  fmt::print(stderr, "softib: {}\n", cause_of(app, error));
+  fmt::print(stderr, "softib: {}\n", what_is_wrong(app, error));
   fmt::print(stderr, "'softib {}--help' tells how it is used\n", used);
   return used.starts_with("run ") ? run_failed : usage_error;
 }
@@ -66,7 +64,7 @@ std::optional<std::vector<std::string>> words_for_ssh(int argc, char** argv) {
 int run_application(int argc, char** argv) {
   if (auto words = words_for_ssh(argc, argv)) return run_ssh(*words);
   CLI::App app{std::string(about), "softib"};
-  app.footer(std::string(examples));
+  app.footer(std::string(application_examples));
   app.set_version_flag("--version", std::string("softib ") + SOFTIB_VERSION);
   app.require_subcommand(1);
   int exit_code = 0;

@@ -1,4 +1,5 @@
 #include "cli/daemon_call.h"
+#include "base/error_text.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -6,7 +7,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <system_error>
 
 namespace softib::cli {
 
@@ -37,7 +37,7 @@ std::string cause_of(Errno error) {
   if (to_int(error) == EPROTO || to_int(error) == ENOSYS)
     return "the daemon is of another version than this command; end it with 'softib down' and start it anew";
   if (to_int(error) == EIO) return "the daemon does not answer";
-  return fmt::format("cannot ask the daemon: {}", std::generic_category().message(to_int(error)));
+  return fmt::format("cannot ask the daemon: {}", error_text(error));
 }
 
 Result<std::unique_ptr<ipc::Client>> connect(const std::string& dir, std::chrono::seconds limit) {

@@ -13,16 +13,20 @@
 #include <cstring>
 #include <thread>
 
+#include "base/error_text.h"
 #include "base/fd.h"
 #include "cli/environment.h"
 #include "cli/installation.h"
 #include "cli/log_tail.h"
+#include "fabric/error.h"
 #include "fabric/runtime.h"
 #include "ipc/client.h"
 
 namespace softib::cli {
 
 namespace {
+
+using fabric::refuse;
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -32,10 +36,6 @@ constexpr auto stop_limit = 30s;    // and to take away
 constexpr auto kill_limit = 5s;
 constexpr auto poll_interval = 5ms;
 constexpr size_t shown_log_lines = 10;
-
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
-
-std::string words(int error) { return std::generic_category().message(error); }
 
 struct Command {
   std::string program;
@@ -67,11 +67,11 @@ struct Command {
 
 fabric::Parsed<pid_t> launch(const Command& command, const Interrupts& interrupts) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) < 0) return refuse(fmt::format("cannot make a pipe: {}", words(errno)));
+  if (::pipe2(ends, O_CLOEXEC) < 0) return refuse(fmt::format("cannot make a pipe: {}", error_text()));
   Fd read_end(ends[0]);
   Fd write_end(ends[1]);
   pid_t pid = ::fork();
-  if (pid < 0) return refuse(fmt::format("cannot start a process: {}", words(errno)));
+  if (pid < 0) return refuse(fmt::format("cannot start a process: {}", error_text()));
   if (pid == 0) become_daemon(command, interrupts, write_end.get());
   write_end.reset();
   int error = 0;
@@ -80,7 +80,7 @@ fabric::Parsed<pid_t> launch(const Command& command, const Interrupts& interrupt
   while (got < 0 && errno == EINTR);
   if (got == 0) return pid;
   ::waitpid(pid, nullptr, 0);
-  return refuse(fmt::format("cannot start {}: {}", command.program, words(error)));
+  return refuse(fmt::format("cannot start {}: {}", command.program, error_text(error)));
 }
 
 std::string how_it_ended(int status) {
@@ -161,7 +161,7 @@ fabric::Parsed<void> stop_daemon(const std::string& dir) {
     return refuse(fmt::format("cannot tell which process the daemon of {} is; is it in another container?", dir));
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
   if (::kill(*pid, SIGTERM) < 0 && errno != ESRCH)
-    return refuse(fmt::format("cannot end the daemon (process {}): {}", *pid, words(errno)));
+    return refuse(fmt::format("cannot end the daemon (process {}): {}", *pid, error_text()));
   ::kill(*pid, SIGCONT);  // a stopped process sees no SIGTERM
   bool gone = gone_within(dir, stop_limit);
   if (!gone) {

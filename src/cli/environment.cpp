@@ -12,6 +12,7 @@
 #include "cli/launchers.h"
 #include "cli/session_folder.h"
 #include "cli/status_query.h"
+#include "fabric/error.h"
 #include "fabric/faults/ends.h"
 #include "fabric/runtime.h"
 
@@ -19,11 +20,11 @@ namespace softib::cli {
 
 namespace {
 
+using fabric::refuse;
+
 constexpr std::string_view separators = " :";  // what ld.so splits LD_PRELOAD at
 constexpr std::string_view our_library = "libsoftib-preload.so";
 constexpr std::string_view our_tools = "/softib/tools";
-
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
 
 std::string_view variable(const char* name) {
   const char* value = std::getenv(name);

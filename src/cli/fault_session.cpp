@@ -5,15 +5,15 @@
 #include "cli/commands/commands.h"
 #include "cli/daemon_call.h"
 #include "cli/session_folder.h"
+#include "fabric/error.h"
 
 namespace softib::cli {
 
 namespace {
 
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
+using fabric::refuse;
 
 constexpr std::chrono::seconds call_limit(30);
-constexpr int usage_error = 2;
 
 std::string programs(u32 count) { return count == 1 ? "1 program" : fmt::format("{} programs", count); }
 

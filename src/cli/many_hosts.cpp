@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <array>
-#include <system_error>
 
+#include "base/error_text.h"
 #include "base/fd.h"
 #include "cli/commands/commands.h"
 #include "cli/place.h"
@@ -116,8 +116,7 @@ int run_on_many(const std::vector<HostEnvironment>& hosts, const std::vector<std
   for (const HostEnvironment& host : hosts) {
     Started started = start(host, command);
     if (started.pid < 0) {
-      worst = complain(fmt::format("cannot start on {}: {}", host.host, std::generic_category().message(errno)),
-                       run_failed);
+      worst = complain(fmt::format("cannot start on {}: {}", host.host, error_text()), run_failed);
       break;
     }
     pids.push_back(started.pid);

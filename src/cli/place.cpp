@@ -10,24 +10,23 @@
 
 #include <climits>
 #include <cstring>
-#include <system_error>
 
 #include "base/capabilities.h"
+#include "base/error_text.h"
 #include "base/fd.h"
 #include "cli/commands/commands.h"
 #include "cli/environment.h"
 #include "cli/waiting.h"
+#include "fabric/error.h"
 #include "ipc/passed_fds.h"
 
 namespace softib::cli {
 
 namespace {
 
+using fabric::refuse;
+
 constexpr timeval answer_limit{30, 0};  // a host of a large fabric is made first
-
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
-
-std::string cause() { return std::generic_category().message(errno); }
 
 struct Door {
   ipc::EnterReply about;
@@ -46,11 +45,11 @@ Fd connect_to_keeper(const std::string& dir) {
 
 fabric::Parsed<Door> ask_keeper(const std::string& dir, const std::string& host) {
   const Fd socket = connect_to_keeper(dir);
-  if (!socket) return refuse(fmt::format("cannot ask the keeper of the hosts' namespaces: {}", cause()));
+  if (!socket) return refuse(fmt::format("cannot ask the keeper of the hosts' namespaces: {}", error_text()));
   ipc::EnterRequest request{};
   ipc::put_text(request.host, host);
   if (::send(socket.get(), &request, sizeof request, MSG_NOSIGNAL) < 0)
-    return refuse(fmt::format("cannot ask the keeper of the hosts' namespaces: {}", cause()));
+    return refuse(fmt::format("cannot ask the keeper of the hosts' namespaces: {}", error_text()));
   Door door{};
   iovec part{&door.about, sizeof door.about};
   msghdr message{};
@@ -82,11 +81,10 @@ fabric::Parsed<bool> enter_place(const std::string& dir, const std::string& host
   if (!is_own_user_namespace(door->about.user_namespace)) namespaces |= CLONE_NEWUSER;
   if (door->about.own_pids) namespaces |= CLONE_NEWPID;
   if (::setns(door->handle.get(), namespaces) < 0)
-    return refuse(fmt::format("cannot enter the namespaces of {}: {}", host, cause()));
-  if (::chdir(folder) < 0 && ::chdir("/") < 0) return refuse(fmt::format("no folder on {}: {}", host, cause()));
+    return refuse(fmt::format("cannot enter the namespaces of {}: {}", host, error_text()));
+  if (::chdir(folder) < 0 && ::chdir("/") < 0) return refuse(fmt::format("no folder on {}: {}", host, error_text()));
   if (auto kept = keep_capabilities_of_hosts(); !kept)
-    return refuse(
-        fmt::format("cannot keep rights on {}: {}", host, std::generic_category().message(to_int(kept.error()))));
+    return refuse(fmt::format("cannot keep rights on {}: {}", host, error_text(kept.error())));
   return door->about.own_pids != 0;
 }
 

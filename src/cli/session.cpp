@@ -1,4 +1,5 @@
 #include "cli/session.h"
+#include "fabric/error.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,12 +11,12 @@ namespace softib::cli {
 
 namespace {
 
+using fabric::refuse;
+
 // As ssh(1) has them: those with a value, and of all those what can't be had here.
 constexpr std::string_view with_value = "BbcDEeFIiJLlmOopQRSWw";
 constexpr std::string_view flags = "46AaCfGgKkMNnqsTtVvXxYy";
 constexpr std::string_view not_here = "DLRWwNMOQSsG";
-
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
 
 using Words = std::span<const std::string>;
 

@@ -8,15 +8,17 @@
 
 #include <filesystem>
 
+#include "base/error_text.h"
+#include "fabric/error.h"
 #include "fabric/runtime.h"
 
 namespace softib::cli {
 
 namespace {
 
-namespace fs = std::filesystem;
+using fabric::refuse;
 
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
+namespace fs = std::filesystem;
 
 constexpr size_t longest_dir = sizeof(sockaddr_un::sun_path) - sizeof "/daemon.sock";
 
@@ -46,7 +48,7 @@ fabric::Parsed<LockedFolder> lock_folder(std::string_view name, bool create) {
     if (!opened) return refuse(opened.error().text);
     if (::flock(opened->get(), LOCK_EX) < 0) {
       if (errno == EINTR) continue;
-      return refuse(fmt::format("cannot lock {}: {}", folder.path, std::generic_category().message(errno)));
+      return refuse(fmt::format("cannot lock {}: {}", folder.path, error_text()));
     }
     if (!still_there(folder.path, opened->get())) continue;
     folder.lock = std::move(*opened);

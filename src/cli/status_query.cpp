@@ -1,12 +1,13 @@
 #include "cli/status_query.h"
 
 #include "cli/daemon_call.h"
+#include "fabric/error.h"
 
 namespace softib::cli {
 
 namespace {
 
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
+using fabric::refuse;
 
 Result<std::string> read_pieces(ipc::Client& client, ipc::Topic topic) {
   std::string text;

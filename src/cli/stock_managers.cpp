@@ -11,11 +11,14 @@
 #include "cli/installation.h"
 #include "cli/log_tail.h"
 #include "cli/status_query.h"
+#include "fabric/error.h"
 #include "fabric/runtime.h"
 
 namespace softib::cli {
 
 namespace {
+
+using fabric::refuse;
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -24,8 +27,6 @@ using nlohmann::json;
 constexpr auto sweep_limit = 300s;  // a stock manager on a fabric of thousands of ports, on a slow machine
 constexpr auto shortest_pause = 20ms;
 constexpr size_t shown_lines = 10;
-
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
 
 bool are_stock(const fabric::Fabric& fabric) {
   return fabric.sm == fabric::SubnetManager::opensm && fabric.link_layer == fabric::LinkLayer::infiniband;

@@ -7,9 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <system_error>
-
 #include "base/arguments.h"
+#include "base/error_text.h"
 #include "cli/commands/commands.h"
 
 namespace softib::cli {
@@ -59,7 +58,7 @@ int execute(const std::vector<std::string>& command) {
   const std::vector<char*> arguments = argument_pointers(command);
   ::execvp(arguments[0], arguments.data());
   int error = errno;
-  return complain(fmt::format("cannot run '{}': {}", command[0], std::generic_category().message(error)),
+  return complain(fmt::format("cannot run '{}': {}", command[0], error_text(error)),
                   error == ENOENT ? not_found : not_executable);
 }
 
@@ -78,8 +77,7 @@ int wait_for_child(const std::vector<std::string>& command) {
   for (int signal : passed_on) sigaddset(&held, signal);
   ::sigprocmask(SIG_BLOCK, &held, &before);
   const pid_t pid = ::fork();
-  if (pid < 0)
-    return complain(fmt::format("cannot start a process: {}", std::generic_category().message(errno)), run_failed);
+  if (pid < 0) return complain(fmt::format("cannot start a process: {}", error_text()), run_failed);
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);

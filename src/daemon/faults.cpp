@@ -1,4 +1,5 @@
 #include "daemon/faults.h"
+#include "base/durations.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,9 +11,8 @@ namespace {
 using ipc::FaultKind;
 using net::PortRef;
 
-constexpr u64 ms = 1'000'000;
-constexpr u64 longest = 24ULL * 3600 * 1000 * ms;
-constexpr u64 longest_delay = 10'000 * ms;
+constexpr u64 longest = 24ULL * 3600 * 1000 * ns::millisecond;
+constexpr u64 longest_delay = 10'000 * ns::millisecond;
 constexpr u64 most_counts = u64{1} << 48;
 constexpr u32 most_flaps = 1'000'000;
 
@@ -72,7 +72,8 @@ bool is_share(double rate, double most) { return std::isfinite(rate) && rate >= 
 bool values_fit(const ipc::Fault::Request& request) {
   switch (request.kind) {
     case FaultKind::link_flap:
-      return request.times >= 1 && request.times <= most_flaps && request.ns >= ms && request.ns <= longest;
+      return request.times >= 1 && request.times <= most_flaps && request.ns >= ns::millisecond &&
+             request.ns <= longest;
     case FaultKind::link_speed:
       return is_row(fabric::speed_table, request.amount);
     case FaultKind::link_width:

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "fabric/addresses.h"
+#include "fabric/error.h"
 #include "fabric/host_names.h"
 #include "fabric/runtime.h"
 
@@ -20,10 +21,10 @@ namespace softib::daemon {
 
 namespace {
 
+using fabric::refuse;
+
 constexpr int start_limit_ms = 30'000;
 constexpr int stop_limit_ms = 5'000;
-
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
 
 // IPoIB's, as softib-ipoib reads them: each port's in the order of the host's ports, with the port's address; and one
 // for each further P_Key of a port, to which the user gives an address.

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/error_text.h"
+#include "fabric/error.h"
 #include "fabric/runtime.h"
 #include "ipc/places.h"
 
@@ -18,11 +20,7 @@ namespace softib::daemon {
 
 namespace {
 
-tl::unexpected<fabric::Error> refuse(std::string text) {
-  return tl::unexpected<fabric::Error>(fabric::Error{std::move(text)});
-}
-
-std::string words(int error) { return std::generic_category().message(error); }
+using fabric::refuse;
 
 }  // namespace
 
@@ -31,7 +29,7 @@ fabric::Parsed<RuntimeFiles> RuntimeFiles::claim(const std::string& dir) {
   if (!folder) return tl::unexpected<fabric::Error>(folder.error());
   auto lock = fabric::take_lock(dir);
   if (!lock && to_int(lock.error()) == EWOULDBLOCK) return refuse("a daemon is running in " + dir + " already");
-  if (!lock) return refuse("cannot lock " + dir + "/lock: " + words(to_int(lock.error())));
+  if (!lock) return refuse("cannot lock " + dir + "/lock: " + error_text(to_int(lock.error())));
   RuntimeFiles files(dir, std::move(*lock));
   files.sweep();
   return files;
@@ -54,7 +52,7 @@ void RuntimeFiles::sweep() const {
 
 fabric::Parsed<void> RuntimeFiles::write() const {
   if (auto pid = fabric::write_file(dir_ + "/daemon.pid", std::to_string(::getpid()) + "\n"); !pid)
-    return refuse("cannot write " + dir_ + "/daemon.pid: " + words(to_int(pid.error())));
+    return refuse("cannot write " + dir_ + "/daemon.pid: " + error_text(to_int(pid.error())));
   return {};
 }
 
@@ -71,7 +69,7 @@ fabric::Parsed<Fd> RuntimeFiles::listen() const {
   int error = errno;
   ::umask(before);
   if (!bound || ::listen(socket.get(), SOMAXCONN) < 0)
-    return refuse("cannot listen on " + path + ": " + words(bound ? errno : error));
+    return refuse("cannot listen on " + path + ": " + error_text(bound ? errno : error));
   return socket;
 }
 

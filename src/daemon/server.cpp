@@ -13,8 +13,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <system_error>
 
+#include "base/error_text.h"
+#include "fabric/error.h"
 #include "hca/engine/timers.h"
 #include "ipc/passed_fds.h"
 
@@ -22,17 +23,13 @@ namespace softib::daemon {
 
 namespace {
 
+using fabric::refuse;
+
 using std::chrono::milliseconds;
 
 constexpr milliseconds first_interval{1};
 constexpr milliseconds longest_interval{100};
 constexpr int messages_in_a_row = 16;  // then the others get their turn
-
-tl::unexpected<fabric::Error> refuse(std::string text) {
-  return tl::unexpected<fabric::Error>(fabric::Error{std::move(text)});
-}
-
-std::string words(int error) { return std::generic_category().message(error); }
 
 // Four descriptors a process, and more for its objects.
 void raise_descriptor_limit() {
@@ -102,12 +99,12 @@ fabric::Parsed<void> Server::start(fabric::Fabric fabric, Programs programs) {
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   signals_ = make_signal_fd();
   reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!epoll_ || !signals_ || !reserve_) return refuse("cannot set up the event loop: " + words(errno));
+  if (!epoll_ || !signals_ || !reserve_) return refuse("cannot set up the event loop: " + error_text());
   auto control = Control::create(std::move(fabric), *this);
   if (!control)
     return refuse(to_int(control.error()) == E2BIG
                       ? "the fabric has more devices or ports than the segment holds"
-                      : "cannot make the shared segment: " + words(to_int(control.error())));
+                      : "cannot make the shared segment: " + error_text(to_int(control.error())));
   control_ = std::move(*control);
   if (auto up = bring_up(); !up) return up;
   auto listener = files_.listen();
@@ -167,7 +164,7 @@ void Server::watch(int fd, Source source, u32 id, u32 events) {
   event.events = events;
   event.data.u64 = static_cast<u64>(source) << 32 | id;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) < 0)
-    spdlog::error("cannot watch descriptor {}: {}", fd, words(errno));
+    spdlog::error("cannot watch descriptor {}: {}", fd, error_text());
 }
 
 // The missing reader is told once: afterwards the channel only waits for its CQs to go.

@@ -11,15 +11,16 @@
 #include <set>
 
 #include "daemon/plane/manager.h"
+#include "fabric/error.h"
 #include "fabric/runtime.h"
 
 namespace softib::daemon {
 
 namespace {
 
-using fabric::CableEnd;
+using fabric::refuse;
 
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
+using fabric::CableEnd;
 
 const fabric::Port& port_at(const fabric::Fabric& fabric, const CableEnd& end) {
   return fabric.hosts[end.node].hcas[end.hca].ports[end.port - 1];

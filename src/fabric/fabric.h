@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "fabric/error.h"
 #include "fabric/rates.h"
 #include "ipc/segment.h"
 
@@ -172,13 +173,6 @@ struct Fabric {
 
   friend bool operator==(const Fabric&, const Fabric&) = default;
 };
-
-struct Error {
-  std::string text;  // one line for people: "lab.yaml:7: unknown key 'speeed' in a cable; did you mean 'speed'?"
-};
-
-template <typename T>
-using Parsed = tl::expected<T, Error>;
 
 // What the command line says over the file.
 struct Overrides {

@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 
+#include "base/error_text.h"
 #include "fabric/partitions.h"
 #include "fabric/runtime.h"
 
@@ -156,9 +157,7 @@ void read_partitions(YamlReader& yaml, const YAML::Node& node, const Source& sou
   } else {
     const std::string path = (folder_of(source.name) / value).lexically_normal();
     auto text = read_small_file(path);
-    if (!text)
-      return yaml.fail(node, fmt::format("partitions: cannot read {}: {}", path,
-                                         std::generic_category().message(to_int(text.error()))));
+    if (!text) return yaml.fail(node, fmt::format("partitions: cannot read {}: {}", path, error_text(text.error())));
     fabric.partitions = std::move(*text);
     fault = fault_in(fabric.partitions, path, 1);
   }

@@ -8,6 +8,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/error_text.h"
 #include "fabric/complete.h"
 #include "fabric/fabric.h"
 #include "fabric/manager_keys.h"
@@ -524,9 +525,7 @@ Parsed<Fabric> parse(std::string_view text, std::string_view source, const Overr
 
 Parsed<Fabric> load(const std::string& path, const Overrides& overrides) {
   auto text = read_file(path);
-  if (!text)
-    return tl::unexpected<Error>(
-        Error{fmt::format("{}: {}", path, std::generic_category().message(to_int(text.error())))});
+  if (!text) return tl::unexpected<Error>(Error{fmt::format("{}: {}", path, error_text(text.error()))});
   return parse(*text, path, overrides);
 }
 

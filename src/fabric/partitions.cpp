@@ -42,9 +42,10 @@ Pair split(std::string_view text) {
   return {trim(text.substr(0, at)), trim(text.substr(at + 1))};
 }
 
-class Parser {
+class PartitionsParser {
  public:
-  Parser(std::string_view text, std::string_view source, u32 line) : text_(text), source_(source), line_(line) {}
+  PartitionsParser(std::string_view text, std::string_view source, u32 line)
+      : text_(text), source_(source), line_(line) {}
 
   Partitions parse() {
     for (skip_blank(); at_ < text_.size(); skip_blank()) statement();
@@ -343,8 +344,8 @@ GidBytes ipoib_broadcast(u16 pkey) {
 }
 
 Partitions parse_partitions(std::string_view text, std::string_view source, u32 first_line) {
-  if (trim(text).empty()) return Parser("Default=0x7fff,ipoib:ALL=full;", source, first_line).parse();
-  Partitions partitions = Parser(text, source, first_line).parse();
+  if (trim(text).empty()) return PartitionsParser("Default=0x7fff,ipoib:ALL=full;", source, first_line).parse();
+  Partitions partitions = PartitionsParser(text, source, first_line).parse();
   Partition& standard = default_of(partitions);
   standard.rules.insert(standard.rules.begin(), {Partition::Who::all, 0, Membership::limited, false});
   standard.rules.push_back(manager_is_full);
@@ -353,7 +354,7 @@ Partitions parse_partitions(std::string_view text, std::string_view source, u32 
 
 Partitions parse_exact_partitions(std::string_view text) {
   if (trim(text).empty()) return parse_partitions(text);
-  Partitions partitions = Parser(text, {}, 1).parse();
+  Partitions partitions = PartitionsParser(text, {}, 1).parse();
   default_of(partitions).rules.push_back(manager_is_full);
   return partitions;
 }

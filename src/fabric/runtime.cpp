@@ -1,4 +1,6 @@
 #include "fabric/runtime.h"
+#include "base/error_text.h"
+#include "fabric/error.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,10 +22,6 @@ namespace {
 
 constexpr mode_t private_mode = 0700;
 constexpr mode_t others = 0077;
-
-tl::unexpected<Error> refuse(std::string text) { return tl::unexpected<Error>(Error{std::move(text)}); }
-
-std::string words(int error) { return std::generic_category().message(error); }
 
 bool is_folder(const char* path) {
   struct stat info {};
@@ -74,13 +72,13 @@ std::string fabric_dir(std::string_view fabric) { return fmt::format("{}/{}", ru
 
 Parsed<Fd> open_private_dir(const std::string& path, bool create) {
   if (create && ::mkdir(path.c_str(), private_mode) < 0 && errno != EEXIST)
-    return refuse(fmt::format("cannot make {}: {}", path, words(errno)));
+    return refuse(fmt::format("cannot make {}: {}", path, error_text()));
   Fd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!dir && (errno == ELOOP || errno == ENOTDIR))
     return refuse(fmt::format("{} is not a folder but a link or a file; remove it or set SOFTIB_RUNTIME_DIR", path));
-  if (!dir) return refuse(fmt::format("cannot open {}: {}", path, words(errno)));
+  if (!dir) return refuse(fmt::format("cannot open {}: {}", path, error_text()));
   struct stat info {};
-  if (::fstat(dir.get(), &info) < 0) return refuse(fmt::format("cannot look at {}: {}", path, words(errno)));
+  if (::fstat(dir.get(), &info) < 0) return refuse(fmt::format("cannot look at {}: {}", path, error_text()));
   if (info.st_uid != ::geteuid())
     return refuse(
         fmt::format("{} belongs to user {}, not to you ({}); set SOFTIB_RUNTIME_DIR", path, info.st_uid, ::geteuid()));

@@ -8,10 +8,13 @@
 #include <thread>
 
 #include "fabric/addresses.h"
+#include "fabric/error.h"
 
 namespace softib::hosts {
 
 namespace {
+
+using fabric::refuse;
 
 using namespace std::chrono_literals;
 
@@ -19,8 +22,6 @@ constexpr size_t longest_interface_name = 15;
 constexpr std::string_view prefix = "sib-";
 constexpr const char* machine_port = "machine";
 constexpr Ipv4Network hosts_network{fabric::machine_address, fabric::network_prefix};
-
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
 
 // The kernel takes a namespace away a moment after its last process has ended.
 std::optional<Netlink::Use> lasting_user(Netlink& machine) {

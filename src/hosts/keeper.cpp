@@ -13,20 +13,19 @@
 
 #include <algorithm>
 #include <cstring>
-#include <system_error>
 
+#include "base/error_text.h"
+#include "fabric/error.h"
 #include "ipc/passed_fds.h"
 
 namespace softib::hosts {
 
 namespace {
 
+using fabric::refuse;
+
 // Of larger fabrics a host is made when somebody first goes there.
 constexpr size_t most_made_ahead = 32;
-
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
-
-std::string cause() { return std::generic_category().message(errno); }
 
 Fd make_signal_fd() {
   sigset_t wanted;
@@ -97,7 +96,7 @@ fabric::Parsed<void> Keeper::listen() {
   const bool bound = ::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   ::umask(before);
   if (!bound || ::listen(listener_.get(), SOMAXCONN) < 0)
-    return refuse(fmt::format("cannot listen on {}: {}", path, cause()));
+    return refuse(fmt::format("cannot listen on {}: {}", path, error_text()));
   return {};
 }
 

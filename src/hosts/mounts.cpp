@@ -11,8 +11,8 @@
 #include <climits>
 #include <cstring>
 #include <memory>
-#include <system_error>
 
+#include "base/error_text.h"
 #include "base/fd.h"
 #include "fabric/runtime.h"
 
@@ -21,8 +21,6 @@ namespace softib::hosts {
 namespace {
 
 constexpr unsigned long harmless = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-
-std::string cause() { return std::generic_category().message(errno); }
 
 bool is_folder(const std::string& path) {
   struct stat info {};
@@ -114,7 +112,7 @@ bool mount_hostname(const std::string& host, Notes& notes) {
   const std::string file = "/sys/hostname";
   const bool covered = mount_small_tmpfs("/sys");
   if (!covered || !fabric::write_file(file, host + "\n") || !mount_on(file, "/etc/hostname"))
-    notes.push_back(fmt::format("/etc/hostname is the machine's: {}", cause()));
+    notes.push_back(fmt::format("/etc/hostname is the machine's: {}", error_text()));
   return covered;
 }
 
@@ -132,7 +130,7 @@ void mount_name_and_sysfs(const std::string& host, Notes& notes) {
     if (cgroup) (void)mount_on(path_of(cgroup), "/sys/fs/cgroup");
     return;
   }
-  notes.push_back(fmt::format("/sys shows the machine's network interfaces: {}", cause()));
+  notes.push_back(fmt::format("/sys shows the machine's network interfaces: {}", error_text()));
   if (covered) (void)::umount2("/sys", MNT_DETACH);
 }
 
@@ -144,7 +142,7 @@ bool mount_hosts(const HostFiles& files) {
 
 void mount_processes(Notes& notes) {
   if (::mount("proc", "/proc", "proc", harmless, nullptr) < 0)
-    notes.push_back(fmt::format("/proc shows the machine's processes: {}", cause()));
+    notes.push_back(fmt::format("/proc shows the machine's processes: {}", error_text()));
 }
 
 }  // namespace
@@ -160,7 +158,7 @@ bool mount_host_files(const HostFiles& files, Notes& notes) {
 void mount_devices(const HostFiles& files, Notes& notes) {
   const std::string tree = files.folder + "/hosts/" + files.host;
   if (!add_tree(tree + "/sys", ""))
-    notes.push_back(fmt::format("/sys/class/infiniband is not there for static programs: {}", cause()));
+    notes.push_back(fmt::format("/sys/class/infiniband is not there for static programs: {}", error_text()));
   // In /dev no folder can be made that the machine would not have too.
   if (is_folder("/dev/infiniband")) (void)mount_on(tree + "/dev/infiniband", "/dev/infiniband");
 }

@@ -17,18 +17,19 @@
 #include <utility>
 
 #include "base/release.h"
+#include "fabric/error.h"
 
 namespace softib::hosts {
 
 namespace {
+
+using fabric::refuse;
 
 using Link = std::unique_ptr<rtnl_link, Release<rtnl_link_put>>;
 using Address = std::unique_ptr<nl_addr, Release<nl_addr_put>>;
 using InterfaceAddress = std::unique_ptr<rtnl_addr, Release<rtnl_addr_put>>;
 using Route = std::unique_ptr<rtnl_route, Release<rtnl_route_put>>;
 using Cache = std::unique_ptr<nl_cache, Release<nl_cache_free>>;
-
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
 
 // libnl gives 0, or the negative of one of its own numbers.
 Parsed<void> done(int result, std::string_view what) {

@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <system_error>
-
+#include "base/error_text.h"
+#include "fabric/error.h"
 #include "hosts/host_process.h"
 #include "hosts/message.h"
 #include "ipc/places.h"
@@ -19,9 +19,7 @@ namespace softib::hosts {
 
 namespace {
 
-tl::unexpected<fabric::Error> refuse(std::string text) { return tl::unexpected<fabric::Error>({std::move(text)}); }
-
-std::string cause() { return std::generic_category().message(errno); }
+using fabric::refuse;
 
 // A fork whose child finds itself in new namespaces. Single-threaded, as fork() would have to be here too.
 pid_t fork_into(unsigned long namespaces) {
@@ -40,17 +38,17 @@ std::string port_name(u32 host) { return fmt::format("port{}", host); }
 fabric::Parsed<Place> Place::begin(const Surroundings& around, const PlaceSpec& spec) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-    return refuse(fmt::format("cannot make a socket pair: {}", cause()));
+    return refuse(fmt::format("cannot make a socket pair: {}", error_text()));
   Fd ours(ends[0]);
   Fd theirs(ends[1]);
   const pid_t keeper = ::getpid();
   unsigned long namespaces = CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWNS;
   if (around.own_pids) namespaces |= CLONE_NEWPID;
   const pid_t pid = fork_into(namespaces);
-  if (pid < 0) return refuse(fmt::format("cannot make the namespaces of {}: {}", spec.name, cause()));
+  if (pid < 0) return refuse(fmt::format("cannot make the namespaces of {}: {}", spec.name, error_text()));
   if (pid == 0) live_as_host(around, spec, theirs.get(), keeper);
   Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!handle) return refuse(fmt::format("cannot get a handle of {}: {}", spec.name, cause()));
+  if (!handle) return refuse(fmt::format("cannot get a handle of {}: {}", spec.name, error_text()));
   return Place(spec, pid, std::move(handle), std::move(ours));
 }
 

@@ -5,8 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <system_error>
-
+#include "base/error_text.h"
 #include "fabric/runtime.h"
 #include "hosts/files.h"
 
@@ -15,8 +14,7 @@ namespace softib::hosts {
 namespace {
 
 tl::unexpected<fabric::Error> refuse(int error) {
-  return tl::unexpected<fabric::Error>(
-      {fmt::format("{}{}", std::generic_category().message(error), remedy_for(error))});
+  return tl::unexpected<fabric::Error>({fmt::format("{}{}", error_text(error), remedy_for(error))});
 }
 
 // One line each: own number to the same number outside.

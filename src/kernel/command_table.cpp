@@ -41,7 +41,7 @@ constexpr CommandRow extended(u32 command, const char* name, size_t request, siz
 
 #define SOFTIB_END_OF(type, member) (offsetof(type, member) + sizeof(type::member))
 
-constexpr CommandRow rows[] = {
+constexpr CommandRow command_rows[] = {
     with_driver<ib_uverbs_get_context, ib_uverbs_get_context_resp>(IB_USER_VERBS_CMD_GET_CONTEXT, "get_context",
                                                                    methods::get_context),
     plain<ib_uverbs_query_device, ib_uverbs_query_device_resp>(IB_USER_VERBS_CMD_QUERY_DEVICE, "query_device",
@@ -100,11 +100,11 @@ constexpr CommandRow rows[] = {
 
 }  // namespace
 
-std::span<const CommandRow> command_table() { return rows; }
+std::span<const CommandRow> command_table() { return command_rows; }
 
 Result<const CommandRow*> find_command(u32 command) {
   if (command & ~(IB_USER_VERBS_CMD_COMMAND_MASK | IB_USER_VERBS_CMD_FLAG_EXTENDED)) return fail(EINVAL);
-  for (const CommandRow& row : rows)
+  for (const CommandRow& row : command_rows)
     if (row.command == command) return &row;
   return fail(EOPNOTSUPP);
 }

@@ -159,7 +159,7 @@ constexpr MethodRow row(u16 object_id, u16 method, const char* name, std::span<c
 constexpr Traits with_driver_data{.driver_data = true};
 constexpr Traits any_time{.driver_data = true, .needs_context = false};
 
-constexpr MethodRow rows[] = {
+constexpr MethodRow method_rows[] = {
     row(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, "invoke_write", invoke_write, methods::invoke_write,
         any_time),
     row(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES, "info_handles", info_handles, methods::list_handles),
@@ -188,7 +188,7 @@ constexpr MethodRow rows[] = {
 };
 
 constexpr bool rows_fit() {
-  for (const MethodRow& row : rows)
+  for (const MethodRow& row : method_rows)
     if (row.attributes.size() + 2 > Attributes::capacity) return false;
   return true;
 }
@@ -196,17 +196,17 @@ static_assert(rows_fit());
 
 }  // namespace
 
-std::span<const MethodRow> method_table() { return rows; }
+std::span<const MethodRow> method_table() { return method_rows; }
 
 const MethodRow* find_method(u16 object, u16 method) {
-  for (const MethodRow& row : rows)
+  for (const MethodRow& row : method_rows)
     if (row.object == object && row.method == method) return &row;
   return nullptr;
 }
 
 bool object_exists(u64 object) {
   if (object == UVERBS_OBJECT_COMP_CHANNEL) return true;  // made by a write command only
-  for (const MethodRow& row : rows)
+  for (const MethodRow& row : method_rows)
     if (row.object == object) return true;
   return false;
 }

@@ -29,7 +29,7 @@ constexpr UcmaRow answered(u32 command, const char* name, u16 least_response, u1
   return {command, name, size_of<Request>, 0, least_response, response_size, offsetof(Request, response)};
 }
 
-constexpr UcmaRow rows[] = {
+constexpr UcmaRow ucma_rows[] = {
     answered<rdma_ucm_create_id>(RDMA_USER_CM_CMD_CREATE_ID, "create_id", handle_size, handle_size),
     answered<rdma_ucm_destroy_id>(RDMA_USER_CM_CMD_DESTROY_ID, "destroy_id", count_size, count_size),
     silent<rdma_ucm_bind_ip>(RDMA_USER_CM_CMD_BIND_IP, "bind_ip"),
@@ -60,7 +60,7 @@ constexpr UcmaRow rows[] = {
 
 Result<const UcmaRow*> find_ucma_row(u32 command) {
   if (command > RDMA_USER_CM_CMD_JOIN_MCAST) return fail(EINVAL);
-  for (const UcmaRow& row : rows)
+  for (const UcmaRow& row : ucma_rows)
     if (row.command == command) return &row;
   return fail(ENOSYS);
 }

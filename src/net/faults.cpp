@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/durations.h"
 #include "net/links.h"
 #include "net/pma/monitor.h"
 
@@ -12,7 +13,6 @@ namespace softib::net {
 
 namespace {
 
-constexpr u64 second = 1'000'000'000;
 constexpr u16 any_speed = 0xffff;
 constexpr u8 any_width = 0xff;
 
@@ -180,7 +180,7 @@ u64 count_errors(World& world) {
     if (since == 0 || world.ports[cable.ends[0]].state == ipc::PortState::down) continue;
     count_errors_of(world, cable, world.now - since);
   }
-  return world.now + second;
+  return world.now + ns::second;
 }
 
 }  // namespace softib::net

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/durations.h"
 #include "wire/class_port_info.h"
 #include "wire/mellanox.h"
 
@@ -12,7 +13,6 @@ namespace {
 
 using wire::MadStatus;
 
-constexpr u64 second = 1'000'000'000;
 constexpr u8 response_time = 18;
 
 struct Version {
@@ -43,7 +43,7 @@ void general_info(const World& world, const Node& node, std::span<u8> data) {
   const auto [parts] = version_from(firmware.version);
   wire::set(data, info::hw_revision, node.revision);
   wire::set(data, info::device_id, node.device);
-  wire::set(data, info::uptime, (world.now - std::max(node.on_since, world.began)) / second);
+  wire::set(data, info::uptime, (world.now - std::max(node.on_since, world.began)) / ns::second);
   wire::set(data, info::major, parts[0]);
   wire::set(data, info::minor, parts[1]);
   wire::set(data, info::sub_minor, parts[2]);

@@ -1,4 +1,5 @@
 #include "sm/manager.h"
+#include "base/durations.h"
 
 #include <algorithm>
 #include <utility>
@@ -121,7 +122,7 @@ void Manager::begin_timed() {
 
 void Manager::rest() {
   phase_ = Phase::resting;
-  constexpr u64 soon = 1'000'000'000;
+  constexpr u64 soon = ns::second;
   // Without a link there is nobody to send a trap when it comes.
   const bool alone = subnet_.nodes.empty() || (subnet_.own.port != 0 && !subnet_.port(subnet_.own).linked());
   const bool hurry = self_.state != State::standby && (alone || failed_sweeps_ != 0);

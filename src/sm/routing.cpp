@@ -8,8 +8,6 @@ namespace softib::sm {
 
 namespace {
 
-constexpr u32 block_size = 64;
-
 // Ports of one switch that lead to one other switch, and the rest of what choosing one needs.
 struct Choice {
   const Graph::Edge* edges[256];
@@ -147,7 +145,7 @@ Tables empty_tables(const Graph& graph) {
   u32 top = 0;
   for (const auto& to : graph.destinations) top = std::max<u32>(top, to.lid);
   Tables tables;
-  tables.width = (top / block_size + 1) * block_size;
+  tables.width = (top / lft_block + 1) * lft_block;
   tables.ports.assign(std::size_t{tables.width} * graph.switches, no_port);
   return tables;
 }

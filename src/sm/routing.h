@@ -10,6 +10,8 @@
 
 namespace softib::sm {
 
+inline constexpr u32 lft_block = 64;  // LIDs in a block of a LinearForwardingTable
+
 // The switches of a subnet and the cables between them.
 struct Graph {
   struct Edge {

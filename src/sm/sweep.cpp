@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/durations.h"
 #include "sm/manager.h"
 
 namespace softib::sm {
@@ -106,7 +107,7 @@ void Manager::announce_changes() {
 
 // Nobody sends a trap when the manager's own cable changes.
 void Manager::glance() {
-  constexpr u64 often = 1'000'000'000;
+  constexpr u64 often = ns::second;
   next_glance_ = self_.state == State::master ? now_ + often : ~u64{0};
   if (self_.state != State::master || subnet_.nodes.empty() || subnet_.own.port == 0) return;
   const End own = subnet_.own;

@@ -6,7 +6,6 @@ namespace softib::sm {
 
 namespace {
 
-constexpr u32 block_size = 64;
 constexpr u8 packet_life = 0x12;  // 1 s, as others have it
 
 }  // namespace
@@ -44,10 +43,10 @@ void SwitchSetup::send_unicast(const Subnet& subnet, u32 sw, const Tables& table
   const auto table = tables.of(sw);
   Sent& held = sent(node);
   held.unicast.resize(std::max<std::size_t>(held.unicast.size(), tables.width), no_port);
-  held.unicast_known.resize(held.unicast.size() / block_size, false);
-  for (u32 block = 0; block < tables.width / block_size; ++block) {
-    const auto data = table.subspan(block * block_size, block_size);
-    const auto old = held.unicast.begin() + block * block_size;
+  held.unicast_known.resize(held.unicast.size() / lft_block, false);
+  for (u32 block = 0; block < tables.width / lft_block; ++block) {
+    const auto data = table.subspan(block * lft_block, lft_block);
+    const auto old = held.unicast.begin() + block * lft_block;
     if (held.unicast_known[block] && std::equal(data.begin(), data.end(), old)) continue;
     std::copy(data.begin(), data.end(), old);
     held.unicast_known[block] = true;

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/durations.h"
 #include "base/types.h"
 #include "wire/mad.h"
 
@@ -64,7 +65,7 @@ struct Message {
 };
 
 struct Timing {
-  u64 answer_ns = 1'000'000'000;  // until an ACK, or the next segment
+  u64 answer_ns = ns::second;  // until an ACK, or the next segment
   u32 retries = 5;
   u32 window = 64;  // that a receiver grants
 };

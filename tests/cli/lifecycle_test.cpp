@@ -215,6 +215,15 @@ TEST_F(Lifecycle, FailureToStartShowsTheLog) {
   EXPECT_EQ(softib({"up"}).exit_code, 0) << "and the next try is not hindered";
 }
 
+TEST_F(Lifecycle, EmptyFolderIsNoFabric) {
+  std::filesystem::create_directories(fabric_dir());
+  for (const auto& dir : {runtime(), fabric_dir()})
+    std::filesystem::permissions(dir, std::filesystem::perms::owner_all);
+  Outcome down = softib({"down"});
+  EXPECT_EQ(down.out, "fabric 'default' is not running\n") << down.err;
+  EXPECT_FALSE(std::filesystem::exists(fabric_dir()));
+}
+
 // At whatever moment it comes: either all is up, or nothing is left.
 TEST_F(Lifecycle, InterruptedStartLeavesNothing) {
   write("pod.yaml", "topology: {kind: superpod, generation: h100, units: 4}\n");

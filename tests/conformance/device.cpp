@@ -17,10 +17,6 @@ namespace {
 
 void* pointer(u64 address) { return reinterpret_cast<void*>(address); }
 
-// The id that a verbs object carries in its private context pointer.
-void* as_context(Id id) { return reinterpret_cast<void*>(static_cast<uintptr_t>(id)); }
-Id as_id(void* context) { return static_cast<Id>(reinterpret_cast<uintptr_t>(context)); }
-
 ibv_context* open_named(const std::string& name) {
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);

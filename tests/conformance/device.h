@@ -23,6 +23,10 @@ using i32 = std::int32_t;
 using i64 = std::int64_t;
 
 using Id = u32;  // 0: none
+
+// The id that a verbs object carries in its private context pointer.
+inline void* as_context(Id id) { return reinterpret_cast<void*>(static_cast<uintptr_t>(id)); }
+inline Id as_id(void* context) { return static_cast<Id>(reinterpret_cast<uintptr_t>(context)); }
 using Bytes = std::vector<u8>;
 
 struct Info {

@@ -13,8 +13,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Id as_id(void* context) { return static_cast<Id>(reinterpret_cast<uintptr_t>(context)); }
-
 // Calls `step` until it says true or the time is over. The first tries follow each other closely, later ones leave the
 // processor to the other end.
 template <typename Step>

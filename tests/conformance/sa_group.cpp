@@ -15,7 +15,7 @@ constexpr int mad_size = 256;
 constexpr int timeout_ms = 1000;
 constexpr int retries = 3;
 
-enum class Method : std::uint8_t { set = 0x02, remove = 0x15 };
+enum class GroupMethod : std::uint8_t { set = 0x02, remove = 0x15 };
 
 // Where things lie in an SA MAD with an MCMemberRecord.
 constexpr int at_attribute = 16;
@@ -48,14 +48,14 @@ struct Mad {
   [[nodiscard]] std::uint16_t get16(int at) const { return static_cast<std::uint16_t>(bytes[at] << 8 | bytes[at + 1]); }
 };
 
-Mad request(Method method, const umad_port_t& port, const ibv_gid& group, std::uint32_t qkey) {
+Mad request(GroupMethod method, const umad_port_t& port, const ibv_gid& group, std::uint32_t qkey) {
   Mad mad;
   mad.bytes[0] = 1;     // base version
   mad.bytes[1] = 0x03;  // subnet administration
   mad.bytes[2] = 2;     // its version
   mad.bytes[3] = static_cast<std::uint8_t>(method);
   mad.put16(at_attribute, 0x38);
-  const std::uint64_t mask = method == Method::set ? to_join : to_leave;
+  const std::uint64_t mask = method == GroupMethod::set ? to_join : to_leave;
   mad.put32(at_component_mask, static_cast<std::uint32_t>(mask >> 32));
   mad.put32(at_component_mask + 4, static_cast<std::uint32_t>(mask));
   std::memcpy(&mad.bytes[at_mgid], group.raw, sizeof group.raw);
@@ -80,7 +80,7 @@ int exchange(int fd, int agent, const umad_port_t& port, Mad& mad) {
   return 0;
 }
 
-Membership ask(Method method, const std::string& device, int number, const ibv_gid& group, std::uint32_t qkey) {
+Membership ask(GroupMethod method, const std::string& device, int number, const ibv_gid& group, std::uint32_t qkey) {
   Membership result;
   umad_port_t port{};
   if (umad_init() < 0 || umad_get_port(device.c_str(), number, &port) < 0) return {errno ? errno : ENODEV, 0, 0};
@@ -100,11 +100,11 @@ Membership ask(Method method, const std::string& device, int number, const ibv_g
 }  // namespace
 
 Membership join_group(const std::string& device, int port, const ibv_gid& group, std::uint32_t qkey) {
-  return ask(Method::set, device, port, group, qkey);
+  return ask(GroupMethod::set, device, port, group, qkey);
 }
 
 Membership leave_group(const std::string& device, int port, const ibv_gid& group) {
-  return ask(Method::remove, device, port, group, 0);
+  return ask(GroupMethod::remove, device, port, group, 0);
 }
 
 }  // namespace conformance

@@ -13,7 +13,6 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr u32 all_access = hca::access_local_write | hca::access_remote_write | hca::access_remote_read;
 constexpr u32 there = 3, back = 4;  // links
 constexpr u32 size = 65536;
 

@@ -9,8 +9,6 @@
 namespace softib::test {
 namespace {
 
-constexpr u32 all_access = hca::access_local_write | hca::access_remote_write | hca::access_remote_read |
-                           hca::access_remote_atomic | hca::access_mw_bind;
 using Clock = std::chrono::steady_clock;
 
 class Queue : public ::testing::Test {

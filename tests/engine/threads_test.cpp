@@ -6,9 +6,6 @@
 namespace softib::test {
 namespace {
 
-constexpr u32 all_access =
-    hca::access_local_write | hca::access_remote_write | hca::access_remote_read | hca::access_remote_atomic;
-
 TEST(Threads, DatagramsFromBothSidesIntoOneQueueAreAllThere) {
   World world;
   auto memory1 = world.memory(1, 65536);

@@ -6,9 +6,6 @@
 namespace softib::test {
 namespace {
 
-constexpr u32 all_access = hca::access_local_write | hca::access_remote_write | hca::access_remote_read |
-                           hca::access_remote_atomic | hca::access_mw_bind;
-
 // How the target's memory is reached.
 enum class Way { memory_file, system_call, agent };
 

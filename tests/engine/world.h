@@ -24,6 +24,9 @@
 
 namespace softib::test {
 
+inline constexpr u32 all_access = hca::access_local_write | hca::access_remote_write | hca::access_remote_read |
+                                  hca::access_remote_atomic | hca::access_mw_bind;
+
 using hca::Access;
 using hca::WcOpcode;
 using hca::WcStatus;

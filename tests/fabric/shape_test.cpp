@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-Fabric made(const Topology& topology) { return *complete(*generate(topology)); }
+Fabric generated(const Topology& topology) { return *complete(*generate(topology)); }
 
 TEST(Flow, MostThatPasses) {
   FlowNetwork network(6);
@@ -39,7 +39,7 @@ TEST(Flow, NothingWhereNoWayLeads) {
 }
 
 TEST(Shapes, FullFatTree) {
-  Shape shape = shape_of(made(Superpod{Generation::hdr, 7}));
+  Shape shape = shape_of(generated(Superpod{Generation::hdr, 7}));
   EXPECT_EQ(shape.servers, 140U);
   EXPECT_EQ(shape.hcas, 1120U);
   EXPECT_EQ(shape.subnets, 1U);
@@ -58,7 +58,7 @@ TEST(Shapes, FullFatTree) {
 
 TEST(Shapes, OversubscribedTree) {
   // Two leaves' worth of hosts on each side; each leaf has a third of its bandwidth upwards.
-  Shape shape = shape_of(made(FatTree{.hosts = 96, .radix = 32, .down = 3, .up = 1}));
+  Shape shape = shape_of(generated(FatTree{.hosts = 96, .radix = 32, .down = 3, .up = 1}));
   EXPECT_EQ(shape.tiers[0].mbps_down, 3 * shape.tiers[0].mbps_up);
   EXPECT_EQ(shape.halves_mbps * 3, shape.halves_most_mbps);
 }
@@ -73,14 +73,14 @@ TEST(Shapes, AggregationNodesDoNotMakeLeaves) {
 }
 
 TEST(Shapes, TiersOfADragonfly) {
-  Shape shape = shape_of(made(Dragonfly{.groups = 9, .routers = 4, .hosts = 2, .global_links = 2}));
+  Shape shape = shape_of(generated(Dragonfly{.groups = 9, .routers = 4, .hosts = 2, .global_links = 2}));
   ASSERT_EQ(shape.tiers.size(), 1U);
   EXPECT_EQ(shape.tiers[0].cables_across, 9U * 6 + 36);
 }
 
 TEST(Oddities, AGeneratedFabricHasNone) {
-  EXPECT_THAT(oddities(made(Superpod{Generation::h100, 3})), ElementsAre());
-  EXPECT_THAT(oddities(made(FatTree{.hosts = 128, .radix = 16, .tiers = 3})), ElementsAre());
+  EXPECT_THAT(oddities(generated(Superpod{Generation::h100, 3})), ElementsAre());
+  EXPECT_THAT(oddities(generated(FatTree{.hosts = 128, .radix = 16, .tiers = 3})), ElementsAre());
 }
 
 TEST(Oddities, AreSaid) {
@@ -109,7 +109,8 @@ TEST(Drawings, BundlesAndTiers) {
 }
 
 TEST(Drawings, LinksOnOneHeightDoNotBendTheTiers) {
-  std::string dot = to_dot(made(Dragonfly{.groups = 2, .routers = 2, .hosts = 1, .global_links = 1}), DrawHosts::each);
+  std::string dot =
+      to_dot(generated(Dragonfly{.groups = 2, .routers = 2, .hosts = 1, .global_links = 1}), DrawHosts::each);
   EXPECT_THAT(dot, HasSubstr("\"g0-r0\" -- \"g0-r1\" [label=\"\", penwidth=1.0, constraint=false]"));
 }
 

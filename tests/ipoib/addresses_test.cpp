@@ -1,11 +1,10 @@
 #include "ipoib/addresses.h"
+#include "texts.h"
 
 #include <gtest/gtest.h>
 
 namespace softib::ipoib {
 namespace {
-
-Ip ip(const char* text) { return parse_ip(text).value(); }
 
 std::string hex(const GidBytes& gid) { return to_text(make_ip(Family::v6, gid.data())); }
 

@@ -1,4 +1,5 @@
 #include "ipoib/packets.h"
+#include "texts.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +8,6 @@
 
 namespace softib::ipoib {
 namespace {
-
-Ip ip(const char* text) { return parse_ip(text).value(); }
 
 HardwareAddress hardware(u32 qpn) { return {0, qpn, {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8}}; }
 

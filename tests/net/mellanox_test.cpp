@@ -4,7 +4,7 @@
 
 namespace softib::net::test {
 
-namespace info = wire::mellanox::general_info;
+namespace general = wire::mellanox::general_info;
 
 constexpr u16 bad_version = static_cast<u16>(MadStatus::bad_version);
 constexpr u16 bad_attribute = static_cast<u16>(MadStatus::bad_attribute);
@@ -34,48 +34,48 @@ struct MellanoxTest : Lab {
     return wire::get(std::span(answer.packet.mad).subspan(wire::mellanox::data_at), field);
   }
   static std::string psid(const Answer& answer) {
-    return reinterpret_cast<const char*>(answer.packet.mad.data() + wire::mellanox::data_at + info::psid_at);
+    return reinterpret_cast<const char*>(answer.packet.mad.data() + wire::mellanox::data_at + general::psid_at);
   }
 };
 
 TEST_F(MellanoxTest, ASwitchTellsWhatItIs) {
   const Answer answer = general_info(lid_of_switch(0));
   ASSERT_TRUE(answer.ok());
-  EXPECT_EQ(field(answer, info::device_id), 0xd2f0U);
-  EXPECT_EQ(field(answer, info::hw_revision), 0xa0U);
-  EXPECT_EQ(field(answer, info::long_major), 27U);
-  EXPECT_EQ(field(answer, info::long_minor), 2010U);
-  EXPECT_EQ(field(answer, info::long_sub_minor), 4102U);
-  EXPECT_EQ(field(answer, info::minor), 2010U & 0xff);
+  EXPECT_EQ(field(answer, general::device_id), 0xd2f0U);
+  EXPECT_EQ(field(answer, general::hw_revision), 0xa0U);
+  EXPECT_EQ(field(answer, general::long_major), 27U);
+  EXPECT_EQ(field(answer, general::long_minor), 2010U);
+  EXPECT_EQ(field(answer, general::long_sub_minor), 4102U);
+  EXPECT_EQ(field(answer, general::minor), 2010U & 0xff);
   EXPECT_EQ(psid(answer), "MT_0000000063");
 }
 
 TEST_F(MellanoxTest, AnHcaTellsWhatItsModelSays) {
   const Answer answer = general_info(lid_of_host(0));
   ASSERT_TRUE(answer.ok());
-  EXPECT_EQ(field(answer, info::device_id), 4123U);
-  EXPECT_EQ(field(answer, info::long_major), 20U);
-  EXPECT_EQ(field(answer, info::long_sub_minor), 1002U);
+  EXPECT_EQ(field(answer, general::device_id), 4123U);
+  EXPECT_EQ(field(answer, general::long_major), 20U);
+  EXPECT_EQ(field(answer, general::long_sub_minor), 1002U);
   EXPECT_EQ(psid(answer), "MT_0000000223");
 }
 
 TEST_F(MellanoxTest, ADeviceThatIsNotKnownHasNoFirmwareToTellOf) {
   const Answer answer = general_info(lid_of_switch(2));
   ASSERT_TRUE(answer.ok());
-  EXPECT_EQ(field(answer, info::device_id), 0xabcdU);
-  EXPECT_EQ(field(answer, info::long_major), 0U);
+  EXPECT_EQ(field(answer, general::device_id), 0xabcdU);
+  EXPECT_EQ(field(answer, general::long_major), 0U);
   EXPECT_EQ(psid(answer), "");
 }
 
 TEST_F(MellanoxTest, UptimeCountsFromPowerUp) {
   (void)net_->on_time(1000 * second);
   (void)net_->on_time(1090 * second);
-  EXPECT_EQ(field(general_info(lid_of_switch(0)), info::uptime), 90U);
+  EXPECT_EQ(field(general_info(lid_of_switch(0)), general::uptime), 90U);
   net_->power(sw0, false);
   net_->power(sw0, true);
   (void)net_->on_time(1095 * second);
   bring_up();
-  EXPECT_EQ(field(general_info(lid_of_switch(0)), info::uptime), 5U);
+  EXPECT_EQ(field(general_info(lid_of_switch(0)), general::uptime), 5U);
 }
 
 TEST_F(MellanoxTest, ThereIsClassPortInfoAndNothingElse) {

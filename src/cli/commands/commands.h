@@ -26,6 +26,7 @@ void add_host(CLI::App& app, int& exit_code);
 void add_sm(CLI::App& app, int& exit_code);
 void add_scenario(CLI::App& app, int& exit_code);
 
+inline constexpr int usage_error = 2;
 // What `run` gives when the fault is its own and not the command's, as env(1) and docker do.
 inline constexpr int run_failed = 125;
 inline constexpr int not_executable = 126;

@@ -10,7 +10,7 @@ namespace softib::cli {
 
 namespace {
 
-constexpr const char* examples = R"(PORT is SWITCH:PORT or HOST/HCA:PORT.
+constexpr const char* counters_examples = R"(PORT is SWITCH:PORT or HOST/HCA:PORT.
 
   stuck             what perfquery shows stands still, whatever the port sends or is told to clear
   free              the counters go on from where they stood
@@ -21,7 +21,7 @@ Examples:
   softib counters leaf0:1 free
   softib counters host0/mlx5_0:1 add symbol_error 100)";
 
-struct Options {
+struct CountersOptions {
   std::string name = "default";
   std::vector<std::string> words;
 };
@@ -29,9 +29,9 @@ struct Options {
 }  // namespace
 
 void add_counters(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CountersOptions>();
   CLI::App* command = app.add_subcommand("counters", "Make a port's counters stick, or count errors");
-  command->footer(fmt::format("{}\n\nCounters:\n  {}", examples, fmt::join(fabric::counter_names(), "\n  ")));
+  command->footer(fmt::format("{}\n\nCounters:\n  {}", counters_examples, fmt::join(fabric::counter_names(), "\n  ")));
   add_name(*command, options->name);
   command->add_option("PORT", options->words, "The port, and what happens to its counters")
       ->required()

@@ -24,7 +24,7 @@ Examples:
   softib cp host0:results/run.txt .
   softib cp -r data host1:data)";
 
-struct Options {
+struct CpOptions {
   std::string name = surrounding_fabric();
   std::vector<std::string> paths;
   bool recursive = false;
@@ -32,7 +32,7 @@ struct Options {
 };
 
 // The path here; the error: no such host.
-fabric::Parsed<fs::path> path_here(const std::string& word, const Options& options, const std::string& dir) {
+fabric::Parsed<fs::path> path_here(const std::string& word, const CpOptions& options, const std::string& dir) {
   const size_t colon = word.find(':');
   if (colon == std::string::npos || word.find('/') < colon) return fs::path(word);
   const std::string host = word.substr(0, colon);
@@ -48,7 +48,7 @@ bool is_in_place(const fs::path& from, const fs::path& to) {
          fs::equivalent(from, to, ignored);
 }
 
-int cp(const Options& options) {
+int cp(const CpOptions& options) {
   auto dir = running_folder(options.name);
   if (!dir) return complain(dir.error().text);
   std::vector<fs::path> paths;
@@ -73,7 +73,7 @@ int cp(const Options& options) {
 }  // namespace
 
 void add_cp(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CpOptions>();
   CLI::App* command = app.add_subcommand("cp", "Copy files from or to hosts, which share this machine's");
   command->footer(about_cp);
   add_name(*command, options->name);

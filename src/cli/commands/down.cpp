@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +17,7 @@ namespace softib::cli {
 
 namespace {
 
-constexpr const char* examples =
+constexpr const char* down_examples =
     R"(Programs that still run on it find their HCAs gone. A fabric that is not running is no error.
 
 Examples:
@@ -24,7 +25,7 @@ Examples:
   softib down --name lab
   softib down --all)";
 
-struct Options {
+struct DownOptions {
   std::string name = "default";
   bool all = false;
 };
@@ -79,8 +80,14 @@ int down(const std::string& name) {
     case fabric::Liveness::stale:
       break;
   }
+  // `softib up` may have ended before it put anything there.
+  std::error_code error;
+  const bool nothing = std::filesystem::is_empty(folder->path, error);
   if (auto removed = remove_folder(folder->path); !removed) return complain(removed.error().text);
-  fmt::print("fabric '{}' was not running; removed what it left behind\n", name);
+  if (nothing)
+    fmt::print("fabric '{}' is not running\n", name);
+  else
+    fmt::print("fabric '{}' was not running; removed what it left behind\n", name);
   return 0;
 }
 
@@ -96,9 +103,9 @@ int down_all() {
 }  // namespace
 
 void add_down(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DownOptions>();
   CLI::App* command = app.add_subcommand("down", "End a fabric");
-  command->footer(examples);
+  command->footer(down_examples);
   CLI::Option* name = add_name(*command, options->name);
   command->add_flag("--all", options->all, "End all fabrics of this user")->excludes(name);
   command->callback([options, &exit_code] { exit_code = options->all ? down_all() : down(options->name); });

@@ -9,7 +9,7 @@ namespace softib::cli {
 
 namespace {
 
-constexpr const char* examples =
+constexpr const char* env_examples =
     "Without a host: what mpirun and its like need to start processes on the fabric's hosts. With one, this shell "
     "sees\n"
     "the host's devices; network, name and files stay the machine's. 'softib shell HOST' goes to the host itself.\n"
@@ -20,7 +20,7 @@ constexpr const char* examples =
     "  eval \"$(softib env --unset)\"                   and now no more\n"
     "  softib env host0 --plain >> \"$GITHUB_ENV\"      for the following steps of a CI job";
 
-struct Options {
+struct EnvOptions {
   std::string name = "default";
   std::string host;
   bool unset = false;
@@ -39,7 +39,7 @@ void print_variables(const std::vector<Variable>& variables, bool plain) {
   }
 }
 
-int env(const Options& options) {
+int env(const EnvOptions& options) {
   if (options.unset) {
     print_variables(outside_environment(), options.plain);
     return 0;
@@ -59,10 +59,10 @@ int env(const Options& options) {
 }  // namespace
 
 void add_env(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EnvOptions>();
   CLI::App* command =
       app.add_subcommand("env", "Print the environment of a host, or of job launchers, for a shell's eval");
-  command->footer(examples);
+  command->footer(env_examples);
   CLI::Option* host = command->add_option("HOST", options->host, "The host")->option_text(" ");
   add_name(*command, options->name);
   command->add_flag("--unset", options->unset, "Print what takes the environment away again")->excludes(host);

@@ -7,7 +7,7 @@ namespace softib::cli {
 
 namespace {
 
-constexpr const char* examples =
+constexpr const char* host_examples =
     R"(  kill, off    the host dies: programs that use its HCAs get SIGKILL, its links go down, its HCAs are gone
   on           its HCAs come back without LIDs, for the subnet manager to find
   reboot       both, with --after TIME in between (default 1s; a number alone: ms)
@@ -19,7 +19,7 @@ Examples:
   softib host host1 on
   softib host host1 reboot --after 5s)";
 
-struct Options {
+struct HostOptions {
   std::string name = "default";
   std::vector<std::string> words;
   std::string after;
@@ -28,9 +28,9 @@ struct Options {
 }  // namespace
 
 void add_host(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HostOptions>();
   CLI::App* command = app.add_subcommand("host", "Kill a host, switch it on, or let it boot");
-  command->footer(examples);
+  command->footer(host_examples);
   add_name(*command, options->name);
   command->add_option("HOST", options->words, "The host, and what happens to it")
       ->required()

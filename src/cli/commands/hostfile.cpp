@@ -11,13 +11,13 @@ namespace softib::cli {
 
 namespace {
 
-struct Options {
+struct HostfileOptions {
   std::string name = surrounding_fabric();
   std::string format = "openmpi";
   u32 slots = 0;
 };
 
-int hostfile(const Options& options) {
+int hostfile(const HostfileOptions& options) {
   auto dir = running_folder(options.name);
   if (!dir) return complain(dir.error().text);
   auto fabric = fabric::load(*dir + "/fabric.yaml");
@@ -30,7 +30,7 @@ int hostfile(const Options& options) {
 }  // namespace
 
 void add_hostfile(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HostfileOptions>();
   CLI::App* command = app.add_subcommand("hostfile", "Print the fabric's hosts, for mpirun --hostfile");
   command->footer("Example:\n  softib hostfile --slots 2 >hosts && mpirun --hostfile hosts hostname");
   add_name(*command, options->name);

@@ -13,7 +13,7 @@ namespace softib::cli {
 
 namespace {
 
-constexpr const char* examples =
+constexpr const char* link_examples =
     R"(END is one end of the link: SWITCH:PORT or HOST/HCA:PORT (HOST/HCA for port 1). A fault acts on the cable, so
 both ends see it. Without a fault, links and their state are shown: all, or those of an END, a switch, host or HCA.
 
@@ -37,7 +37,7 @@ Examples:
   softib link leaf0:17 ber 1e-10
   softib link swap leaf0:1 leaf1:1)";
 
-struct Options {
+struct LinkOptions {
   std::string name = "default";
   std::vector<std::string> words;
   std::string times;
@@ -66,7 +66,7 @@ bool is_ethernet(const std::string& dir) {
   return fabric && fabric->link_layer == ipc::LinkLayer::ethernet;
 }
 
-int show(const Options& options) {
+int show(const LinkOptions& options) {
   auto folder = running_folder(options.name);
   if (!folder) return complain(folder.error().text);
   auto links = query_links(*folder);
@@ -82,7 +82,7 @@ int show(const Options& options) {
   return 0;
 }
 
-int link(const Options& options) {
+int link(const LinkOptions& options) {
   if (options.words.size() < 2 && !(options.words.size() == 1 && options.words[0] == "swap")) {
     if (options.times.empty() && options.every.empty()) return show(options);
     return complain("link: --times and --every are for flap, as in 'softib link leaf0:1 flap --times 5'", 2);
@@ -97,9 +97,9 @@ int link(const Options& options) {
 }  // namespace
 
 void add_link(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LinkOptions>();
   CLI::App* command = app.add_subcommand("link", "Show links, or break and mend one");
-  command->footer(examples);
+  command->footer(link_examples);
   add_name(*command, options->name);
   command->add_option("END", options->words, "One end of a link, and what happens to it; see below")
       ->option_text("[FAULT [VALUE]]");

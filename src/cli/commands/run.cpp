@@ -14,7 +14,7 @@ namespace softib::cli {
 
 namespace {
 
-constexpr const char* examples =
+constexpr const char* run_examples =
     R"(On one host the command takes this process's place, so its exit code, signals and streams are its own. On several
 hosts it runs on all at once: 'all' are all of the fabric, and a -- must stand before the command. Lines of output begin
 with the host's name, and the exit code is the highest. Otherwise:
@@ -28,7 +28,7 @@ Examples:
   softib run host0 host1 -- hostname
   softib run --no-prefix all -- cat /etc/hostname)";
 
-struct Options {
+struct RunOptions {
   std::string name = surrounding_fabric();
   std::string host;
   std::vector<std::string> command;
@@ -51,7 +51,7 @@ std::vector<std::string> all_hosts(const fabric::Fabric& fabric) {
 }
 
 // Words before a "--" are hosts if all of them are; else they are the beginning of a command that has a "--" itself.
-Plan plan_of(const Options& options, const std::string& dir) {
+Plan plan_of(const RunOptions& options, const std::string& dir) {
   Plan plan{{options.host}, options.command};
   auto dashes = std::find(plan.command.begin(), plan.command.end(), "--");
   if (dashes == plan.command.end()) return plan;
@@ -73,7 +73,7 @@ fabric::Parsed<void> name_all(Plan& plan, const std::string& dir) {
   return {};
 }
 
-int run(const Options& options) {
+int run(const RunOptions& options) {
   auto dir = running_folder(options.name);
   if (!dir) return complain(dir.error().text, run_failed);
   Plan plan = plan_of(options, *dir);
@@ -92,9 +92,9 @@ int run(const Options& options) {
 }  // namespace
 
 void add_run(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Run a program on a host of the fabric, or on several");
-  command->footer(examples);
+  command->footer(run_examples);
   command->positionals_at_end();  // what looks like an option behind HOST belongs to the command
   add_name(*command, options->name);
   command->add_flag("--no-prefix", options->no_prefix, "On several hosts: lines of output as they are");

@@ -9,7 +9,7 @@ namespace softib::cli {
 
 namespace {
 
-constexpr const char* examples =
+constexpr const char* scenario_examples =
     R"(A scenario is a YAML file (docs/scenarios.md):
 
   until: 60s
@@ -24,7 +24,7 @@ Examples:
   softib scenario bad-day.yaml --seed 7 --undo
   softib scenario bad-day.yaml --dry-run)";
 
-struct Options {
+struct ScenarioWords {
   std::string name = "default";
   std::string file;
   std::optional<u64> seed;
@@ -40,7 +40,7 @@ bool goes_on_for_ever(const fabric::Scenario& scenario) {
          });
 }
 
-int scenario(const Options& options) {
+int scenario(const ScenarioWords& options) {
   auto session = FaultSession::open(options.name);
   if (!session) return complain(session.error().text);
   auto loaded = fabric::load_scenario(session->fabric(), options.file);
@@ -58,9 +58,9 @@ int scenario(const Options& options) {
 }  // namespace
 
 void add_scenario(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ScenarioWords>();
   CLI::App* command = app.add_subcommand("scenario", "Break things by a plan, with some chance");
-  command->footer(examples);
+  command->footer(scenario_examples);
   add_name(*command, options->name);
   command->add_option("FILE", options->file, "The scenario")->required()->option_text(" ");
   command->add_option("--seed", options->seed, "Instead of the file's (or 1)")->option_text("N");

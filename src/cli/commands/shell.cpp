@@ -12,7 +12,7 @@ namespace softib::cli {
 
 namespace {
 
-struct Options {
+struct ShellOptions {
   std::string name = surrounding_fabric();
   std::string host;
 };
@@ -25,7 +25,7 @@ void set_prompt(HostEnvironment& host, const std::string& shell) {
   std::fflush(stdout);
 }
 
-int shell(const Options& options) {
+int shell(const ShellOptions& options) {
   auto host = host_environment(options.name, options.host);
   if (!host) return complain(host.error().text, run_failed);
   const char* own = std::getenv("SHELL");
@@ -37,7 +37,7 @@ int shell(const Options& options) {
 }  // namespace
 
 void add_shell(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShellOptions>();
   CLI::App* command = app.add_subcommand("shell", "A shell on a host: $SHELL, with the host's name in its prompt");
   command->footer("Example:\n  softib shell host0");
   add_name(*command, options->name);

@@ -7,7 +7,7 @@ namespace softib::cli {
 
 namespace {
 
-constexpr const char* examples =
+constexpr const char* sm_examples =
     R"(  kill       the fabric file's subnet manager, built-in or opensm, dies without a word: links that change stay in
              INIT, and nobody answers saquery, until another one takes over
   restart    it starts anew, dead or not, knows nothing and sweeps. Where opensm ended with its host, after
@@ -17,7 +17,7 @@ Examples:
   softib sm kill
   softib sm restart)";
 
-struct Options {
+struct SmOptions {
   std::string name = "default";
   std::vector<std::string> words;
 };
@@ -25,9 +25,9 @@ struct Options {
 }  // namespace
 
 void add_sm(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SmOptions>();
   CLI::App* command = app.add_subcommand("sm", "Kill the subnet manager, or start it anew");
-  command->footer(examples);
+  command->footer(sm_examples);
   add_name(*command, options->name);
   command->add_option("ACTION", options->words, "kill or restart")->required()->option_text("kill|restart");
   command->callback([options, &exit_code] {

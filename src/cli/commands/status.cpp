@@ -11,18 +11,18 @@ namespace softib::cli {
 
 namespace {
 
-constexpr const char* examples = R"(Exit code 0: it is running; 1: it is not, or does not answer.
+constexpr const char* status_examples = R"(Exit code 0: it is running; 1: it is not, or does not answer.
 
 Examples:
   softib status
   softib status --name lab --json)";
 
-struct Options {
+struct StatusOptions {
   std::string name = "default";
   bool as_json = false;
 };
 
-int not_available(const Options& options, const std::string& cause) {
+int not_available(const StatusOptions& options, const std::string& cause) {
   if (options.as_json)
     fmt::print("{}\n", nlohmann::json{{"fabric", options.name}, {"running", false}, {"error", cause}}.dump(2));
   else
@@ -30,7 +30,7 @@ int not_available(const Options& options, const std::string& cause) {
   return 1;
 }
 
-int status(const Options& options) {
+int status(const StatusOptions& options) {
   auto folder = running_folder(options.name);
   if (!folder) return not_available(options, folder.error().text);
   auto answer = query_status(*folder);
@@ -44,9 +44,9 @@ int status(const Options& options) {
 }  // namespace
 
 void add_status(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StatusOptions>();
   CLI::App* command = app.add_subcommand("status", "Show hosts, devices, ports, processes and objects of a fabric");
-  command->footer(examples);
+  command->footer(status_examples);
   add_name(*command, options->name);
   command->add_flag("--json", options->as_json, "As JSON");
   command->callback([options, &exit_code] { exit_code = status(*options); });

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/error_text.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_process.h"
 #include "cli/installation.h"
@@ -20,14 +21,15 @@ namespace softib::cli {
 
 namespace {
 
-constexpr const char* examples = R"(Without a file: two hosts, host0 and host1, with one HCA mlx5_0 each, on one switch.
+constexpr const char* up_examples =
+    R"(Without a file: two hosts, host0 and host1, with one HCA mlx5_0 each, on one switch.
 
 Examples:
   softib up
   softib up lab.yaml
   softib up --name roce --link-layer ethernet)";
 
-struct Options {
+struct UpOptions {
   std::string file;
   std::string name;
   std::string link_layer;
@@ -46,7 +48,7 @@ fabric::Parsed<fabric::Fabric> default_one(const fabric::Overrides& over) {
   return fabric::default_fabric(over.name.value_or("default"), over.link_layer.value_or(fabric::LinkLayer::infiniband));
 }
 
-fabric::Parsed<fabric::Fabric> describe(const Options& options) {
+fabric::Parsed<fabric::Fabric> describe(const UpOptions& options) {
   fabric::Overrides over;
   if (!options.name.empty()) over.name = options.name;
   if (!options.link_layer.empty())
@@ -107,8 +109,8 @@ int already_running(const fabric::Fabric& fabric, const std::string& dir) {
 fabric::Parsed<void> start(const fabric::Fabric& fabric, const std::string& dir,
                            const std::vector<std::string>& daemon_options, Interrupts& interrupts) {
   if (auto written = fabric::write_file(dir + "/fabric.yaml", fabric::to_yaml(fabric)); !written)
-    return tl::unexpected<fabric::Error>({fmt::format("cannot write {}/fabric.yaml: {}", dir,
-                                                      std::generic_category().message(to_int(written.error())))});
+    return tl::unexpected<fabric::Error>(
+        {fmt::format("cannot write {}/fabric.yaml: {}", dir, error_text(written.error()))});
   if (auto started = start_daemon(dir, daemon_options, interrupts); !started)
     return tl::unexpected<fabric::Error>(started.error());
   auto managed = wait_for_managers(fabric, dir, interrupts);
@@ -116,7 +118,7 @@ fabric::Parsed<void> start(const fabric::Fabric& fabric, const std::string& dir,
   return managed;
 }
 
-int up(const Options& options) {
+int up(const UpOptions& options) {
   auto fabric = describe(options);
   if (!fabric) return complain(fabric.error().text);
   if (auto program = find_daemon(); !program) return complain(program.error().text);
@@ -144,9 +146,9 @@ int up(const Options& options) {
 }  // namespace
 
 void add_up(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<UpOptions>();
   CLI::App* command = app.add_subcommand("up", "Start a fabric");
-  command->footer(examples);
+  command->footer(up_examples);
   command->add_option("FABRIC.yaml", options->file, "Description of the fabric")->option_text(" ");
   add_name(*command, options->name)->description("Name of the fabric, over the file's");
   command->add_option("--link-layer", options->link_layer, "infiniband or ethernet, over the file's")

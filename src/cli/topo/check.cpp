@@ -8,7 +8,7 @@ namespace softib::cli {
 
 namespace {
 
-constexpr const char* examples =
+constexpr const char* check_examples =
     R"(Exit code 0: the file describes a fabric; 1: it does not, and the first fault is named with its line.
 With --strict, 1 also for what is allowed and seldom meant: what a conversion leaves out, ports without
 cables, several subnets, links that run below both ends, switches with fewer uplinks than their like.
@@ -17,12 +17,12 @@ Examples:
   softib topo check lab.yaml
   ibnetdiscover | softib topo check --strict -)";
 
-struct Options {
+struct CheckOptions {
   TopoInput input;
   bool strict = false;
 };
 
-int check(const Options& options) {
+int check(const CheckOptions& options) {
   auto imported = read_input(options.input, Warnings::leave);
   if (!imported) return complain(imported.error().text);
   std::vector<std::string> notes = imported->warnings;
@@ -38,9 +38,9 @@ int check(const Options& options) {
 }  // namespace
 
 void add_topo_check(CLI::App& parent, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   CLI::App* command = parent.add_subcommand("check", "Say what is wrong with a description, or odd about it");
-  command->footer(examples);
+  command->footer(check_examples);
   add_input(*command, options->input);
   command->add_flag("--strict", options->strict, "Odd is wrong");
   command->callback([options, &exit_code] { exit_code = check(*options); });

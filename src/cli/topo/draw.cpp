@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/error_text.h"
 #include "base/fd.h"
 #include "cli/commands/commands.h"
 #include "cli/topo/commands.h"
@@ -14,7 +15,7 @@ namespace softib::cli {
 
 namespace {
 
-constexpr const char* examples =
+constexpr const char* draw_examples =
     R"(Tiers stand from top to bottom. A number at a line says how many cables it stands for; links that do
 not run at the usual rate are red and say theirs.
 
@@ -22,7 +23,7 @@ Examples:
   softib topo draw lab.yaml > lab.dot
   softib topo draw lab.yaml --svg -o lab.svg)";
 
-struct Options {
+struct DrawOptions {
   TopoInput input;
   std::string hosts;
   std::string output;
@@ -31,7 +32,7 @@ struct Options {
 
 constexpr size_t most_boxes = 64;  // more hosts than that are drawn as groups
 
-fabric::topo::DrawHosts hosts_of(const Options& options, const fabric::Fabric& fabric) {
+fabric::topo::DrawHosts hosts_of(const DrawOptions& options, const fabric::Fabric& fabric) {
   bool each = options.hosts.empty() ? fabric.hosts.size() <= most_boxes : options.hosts == "each";
   return each ? fabric::topo::DrawHosts::each : fabric::topo::DrawHosts::count;
 }
@@ -64,8 +65,7 @@ int draw_svg(const std::string& graph, const std::string& output) {
   bool to_file = !output.empty() && output != "-";
   Fd file;
   if (to_file) file = Fd(::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (to_file && !file)
-    return complain(fmt::format("cannot write {}: {}", output, std::generic_category().message(errno)));
+  if (to_file && !file) return complain(fmt::format("cannot write {}: {}", output, error_text()));
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) < 0) return complain("cannot make a pipe");
   Fd reading(ends[0]);
@@ -84,7 +84,7 @@ int draw_svg(const std::string& graph, const std::string& output) {
   return code;
 }
 
-int draw(const Options& options) {
+int draw(const DrawOptions& options) {
   auto imported = read_input(options.input, Warnings::print);
   if (!imported) return complain(imported.error().text);
   std::string graph = fabric::topo::to_dot(imported->fabric, hosts_of(options, imported->fabric));
@@ -94,9 +94,9 @@ int draw(const Options& options) {
 }  // namespace
 
 void add_topo_draw(CLI::App& parent, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DrawOptions>();
   CLI::App* command = parent.add_subcommand("draw", "Draw a fabric as a graph for Graphviz, or as SVG by it");
-  command->footer(examples);
+  command->footer(draw_examples);
   add_input(*command, options->input);
   command->add_flag("--svg", options->svg, "SVG; needs Graphviz");
   command

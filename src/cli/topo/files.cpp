@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/error_text.h"
 #include "cli/commands/commands.h"
 #include "cli/topo/commands.h"
 #include "fabric/runtime.h"
@@ -38,9 +39,7 @@ fabric::Parsed<topo::Imported> read_input(const TopoInput& input, Warnings warni
   bool is_stdin = input.file == "-";
   auto text = fabric::read_file(is_stdin ? "/dev/stdin" : input.file);
   std::string source = is_stdin ? "stdin" : input.file;
-  if (!text)
-    return tl::unexpected<fabric::Error>(
-        {fmt::format("{}: {}", source, std::generic_category().message(to_int(text.error())))});
+  if (!text) return tl::unexpected<fabric::Error>({fmt::format("{}: {}", source, error_text(text.error()))});
   topo::Form form = topo::detect_form(*text);
   for (size_t i = 0; i < topo::form_names().size(); ++i)
     if (input.from == topo::form_names()[i]) form = static_cast<topo::Form>(i);
@@ -64,11 +63,11 @@ CLI::Option* add_output(CLI::App& command, std::string& output) {
 int write_output(const std::string& output, std::string_view text) {
   if (output.empty() || output == "-") {
     bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    return written ? 0 : complain(fmt::format("cannot write to stdout: {}", std::generic_category().message(errno)));
+    return written ? 0 : complain(fmt::format("cannot write to stdout: {}", error_text()));
   }
   auto written = fabric::write_file(output, text);
   if (written) return 0;
-  return complain(fmt::format("cannot write {}: {}", output, std::generic_category().message(to_int(written.error()))));
+  return complain(fmt::format("cannot write {}: {}", output, error_text(written.error())));
 }
 
 CLI::Option* add_to(CLI::App& command, std::string& to) {

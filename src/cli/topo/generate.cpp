@@ -12,7 +12,7 @@ namespace {
 
 namespace topo = fabric::topo;
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* generate_examples = R"(Examples:
   softib topo generate fat-tree --hosts 128 --radix 40 -o tree.yaml
   softib topo generate superpod --generation h100 --units 4 -o pod.yaml
   softib topo generate dragonfly --groups 9 --routers 4 --hosts 2 --global-links 2 --to ibnetdiscover)";
@@ -123,7 +123,7 @@ void add_dragonfly(CLI::App& parent, int& exit_code) {
 
 void add_topo_generate(CLI::App& parent, int& exit_code) {
   CLI::App* command = parent.add_subcommand("generate", "Write the description of a cluster of some kind and size");
-  command->footer(examples);
+  command->footer(generate_examples);
   command->require_subcommand(1);
   add_fat_tree(*command, exit_code);
   add_superpod(*command, exit_code);

@@ -11,7 +11,7 @@ namespace {
 
 namespace topo = fabric::topo;
 
-constexpr const char* examples =
+constexpr const char* show_examples =
     R"(Tier 1 are the switches that hosts hang on, tier 2 those above them, and so on. DOWN, ACROSS and UP count
 cables; the ratio is the bandwidth of those down to that of those up.
 
@@ -64,7 +64,7 @@ int show(const TopoInput& input) {
 void add_topo_show(CLI::App& parent, int& exit_code) {
   auto input = std::make_shared<TopoInput>();
   CLI::App* command = parent.add_subcommand("show", "Count hosts, switches and cables by tier");
-  command->footer(examples);
+  command->footer(show_examples);
   add_input(*command, *input);
   command->callback([input, &exit_code] { exit_code = show(*input); });
 }

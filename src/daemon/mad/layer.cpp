@@ -1,4 +1,5 @@
 #include "daemon/mad/layer.h"
+#include "base/durations.h"
 
 #include <algorithm>
 #include <utility>
@@ -179,7 +180,7 @@ Result<void> MadLayer::write(u32 file, const ipc::UmadFrame& frame, std::span<co
 
 // Before the packet goes out: the response may come within the call that sends it.
 void MadLayer::await(u32 agent, const wire::Packet& packet, const ipc::UmadFrame& frame, u64 now) {
-  const u64 timeout = u64{frame.timeout_ms} * 1'000'000;
+  const u64 timeout = u64{frame.timeout_ms} * ns::millisecond;
   const u64 transaction = get(packet.mad, header::transaction);
   requests_.emplace(transaction, Request{agent, packet, timeout, frame.retries, now + timeout});
   deadlines_.emplace(now + timeout, transaction);

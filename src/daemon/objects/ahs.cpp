@@ -9,7 +9,7 @@ namespace softib::daemon {
 
 namespace {
 
-constexpr u32 rest = 256;
+constexpr u32 ah_rest = 256;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ void Resolver::forget(RouteOwner owner) {
 }
 
 Ahs::Ahs(World& world, Pds& pds, Groups& groups, Resolver& resolver)
-    : world_(world), pds_(pds), groups_(groups), resolver_(resolver), indices_(1, ipc::max_ahs, rest) {}
+    : world_(world), pds_(pds), groups_(groups), resolver_(resolver), indices_(1, ipc::max_ahs, ah_rest) {}
 
 AhObject* Ahs::find(u32 id) {
   auto found = ahs_.find(id);

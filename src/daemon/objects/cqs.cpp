@@ -6,7 +6,7 @@ namespace softib::daemon {
 
 namespace {
 
-constexpr u32 rest = 256;
+constexpr u32 cq_rest = 256;
 
 Result<void> check_request(const ipc::CreateCq::Request& request) {
   if (request.entries == 0 || request.entries > hca::limits::max_cqe) return fail(EINVAL);
@@ -17,7 +17,7 @@ Result<void> check_request(const ipc::CreateCq::Request& request) {
 
 }  // namespace
 
-Cqs::Cqs(World& world, Channels& channels) : world_(world), channels_(channels), indices_(1, ipc::max_cqs, rest) {}
+Cqs::Cqs(World& world, Channels& channels) : world_(world), channels_(channels), indices_(1, ipc::max_cqs, cq_rest) {}
 
 CqObject* Cqs::find(u32 id) {
   auto found = cqs_.find(id);

@@ -9,11 +9,11 @@ namespace softib::daemon {
 
 namespace {
 
-constexpr u32 rest = 64;
+constexpr u32 group_rest = 64;
 
 }  // namespace
 
-Groups::Groups(World& world) : world_(world), indices_(1, ipc::max_groups, rest) {}
+Groups::Groups(World& world) : world_(world), indices_(1, ipc::max_groups, group_rest) {}
 
 Groups::Name Groups::name_of(ipc::LinkLayer layer, const ipc::Gid& mgid, u16 mlid) {
   return {{mgid.raw, mgid.raw + sizeof mgid.raw}, layer == ipc::LinkLayer::ethernet ? u16{0} : mlid};

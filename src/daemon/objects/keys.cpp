@@ -13,7 +13,7 @@ using hca::AccessBits;
 using hca::RemapFlag;
 using ipc::KeyKind;
 
-constexpr u32 rest = 4096;
+constexpr u32 key_rest = 4096;
 
 Result<void> check_region(const ipc::RegMr::Request& request) {
   auto access = static_cast<AccessBits>(request.access);
@@ -21,7 +21,7 @@ Result<void> check_region(const ipc::RegMr::Request& request) {
   return hca::check_range(access, request.address, request.length, request.iova);
 }
 
-// While the key is 0: nobody reads the rest.
+// While the key is 0: nobody reads the key_rest.
 void set_translation(ipc::Key& key, Keys::Owner owner, const ipc::RegMr::Request& request) {
   key.owner = owner.slot;
   key.owner_generation = owner.generation;
@@ -40,7 +40,7 @@ void invalidate(ipc::Key& key) {
 
 }  // namespace
 
-Keys::Keys(World& world, Pds& pds) : world_(world), pds_(pds), indices_(1, ipc::max_keys, rest) {}
+Keys::Keys(World& world, Pds& pds) : world_(world), pds_(pds), indices_(1, ipc::max_keys, key_rest) {}
 
 KeyObject* Keys::find(u32 id) {
   auto found = keys_.find(id);

@@ -11,7 +11,7 @@ namespace softib::daemon {
 
 namespace {
 
-constexpr u32 rest = 8;
+constexpr u32 process_rest = 8;
 
 // softibd punches holes into it when the process dies, so it must be what it is said to be and nobody's file on disk:
 // only memfds know seals.
@@ -30,7 +30,7 @@ std::string bounded_text(const char (&text)[N]) {
 
 }  // namespace
 
-Processes::Processes(World& world) : world_(world), slots_(1, ipc::max_processes, rest) {}
+Processes::Processes(World& world) : world_(world), slots_(1, ipc::max_processes, process_rest) {}
 
 Result<ProcessObject*> Processes::attach(Newcomer newcomer, const ipc::Attach::Request& request) {
   if (!is_memory_file(newcomer.memory)) return fail(EINVAL);

@@ -13,7 +13,7 @@ using ipc::QpState;
 using ipc::QpType;
 
 // A QPN that comes back too soon would take the late messages of its predecessor.
-constexpr u32 rest = 4096;
+constexpr u32 qp_rest = 4096;
 
 Result<void> check_type(const ipc::CreateQp::Request& request) {
   bool known = request.type == QpType::rc || request.type == QpType::uc || request.type == QpType::ud;
@@ -24,7 +24,7 @@ Result<void> check_type(const ipc::CreateQp::Request& request) {
 }  // namespace
 
 Qps::Qps(Parts parts)
-    : parts_(parts), segment_(parts.world.segment), indices_(hca::limits::first_qpn, ipc::max_qps, rest) {}
+    : parts_(parts), segment_(parts.world.segment), indices_(hca::limits::first_qpn, ipc::max_qps, qp_rest) {}
 
 QpObject* Qps::find(u32 qpn) {
   auto found = qps_.find(qpn);

@@ -10,11 +10,11 @@ namespace {
 
 using hca::SrqAttr;
 
-constexpr u32 rest = 256;
+constexpr u32 srq_rest = 256;
 
 }  // namespace
 
-Srqs::Srqs(World& world, Pds& pds) : world_(world), pds_(pds), indices_(1, ipc::max_srqs, rest) {}
+Srqs::Srqs(World& world, Pds& pds) : world_(world), pds_(pds), indices_(1, ipc::max_srqs, srq_rest) {}
 
 SrqObject* Srqs::find(u32 id) {
   auto found = srqs_.find(id);

@@ -1,4 +1,5 @@
 #include "daemon/plane/manager.h"
+#include "base/durations.h"
 
 #include <fmt/format.h>
 #include <infiniband/verbs.h>
@@ -118,13 +119,12 @@ std::string partitions_of(const fabric::Fabric& fabric) {
 }
 
 sm::Options manager_options(const fabric::Fabric& fabric) {
-  constexpr u64 second = 1'000'000'000;
   const fabric::ManagerOptions& wanted = fabric.manager;
   sm::Options options;
   if (wanted.routing == "updn") options.routing = sm::Routing::updn;
   if (wanted.routing == "ftree") options.routing = sm::Routing::ftree;
   options.priority = wanted.priority;
-  options.sweep_interval_ns = wanted.sweep_interval * second;
+  options.sweep_interval_ns = wanted.sweep_interval * ns::second;
   options.partitions = partitions_of(fabric);
   options.only_named_members = fabric.partitions.empty();
   return options;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/durations.h"
 #include "daemon/rdma_cm/greeting.h"
 #include "daemon/rdma_cm/host.h"
 
@@ -11,7 +12,7 @@ namespace softib::daemon {
 namespace {
 
 constexpr u8 response_timeout = 20;  // 4.096 us * 2^20: four seconds
-constexpr u64 service_timeout_ns = 4096ULL * 1'000'000;
+constexpr u64 service_timeout_ns = 4096 * ns::millisecond;
 constexpr u8 longest_retry = 7;
 constexpr u32 most_backlog = 1024;  // net.rdma_ucm.max_backlog
 

@@ -14,12 +14,7 @@ namespace {
 constexpr u8 full_member = 1;
 constexpr u8 send_only_full_member = 8;
 constexpr u32 join_timeout_ms = 3000;
-constexpr u8 ethernet_hop_limit = 1;
-
-template <typename Storage>
-std::span<const u8> bytes_of(const Storage& storage) {
-  return {reinterpret_cast<const u8*>(&storage), sizeof storage};
-}
+constexpr u8 multicast_hop_limit = 1;
 
 // As IP over InfiniBand maps IP groups (RFC 4391), with a signature of rdma_cm's own for datagram ids, so that its
 // groups and those of IP don't meet.
@@ -43,13 +38,13 @@ bool is_mgid_of_manager(const Ip& ip) { return ip[0] == 0xff && ip[1] == 0x10 &&
 }  // namespace
 
 Result<u32> RdmaCm::join_ip(const Command& command, const rdma_ucm_join_ip_mcast& request) {
-  const auto address = parse_address(bytes_of(request.addr));
+  const auto address = parse_address(storage_bytes(request.addr));
   if (!address) return fail(EINVAL);
   return start_join(command, request.uid, request.id, *address, full_member);
 }
 
 Result<u32> RdmaCm::join(const Command& command, const rdma_ucm_join_mcast& request) {
-  const auto address = parse_address(bytes_of(request.addr));
+  const auto address = parse_address(storage_bytes(request.addr));
   if (!address || request.addr_size != size_of_family(address->family)) return fail(EINVAL);
   if (request.join_flags > RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER) return fail(EINVAL);
   const bool full = request.join_flags == RDMA_MC_JOIN_FLAG_FULLMEMBER;
@@ -101,7 +96,7 @@ Result<void> RdmaCm::join_ethernet(Id& id, Multicast& multicast) {
   path.ethernet = true;
   path.sgid = id.sgid;
   path.dgid = multicast.mgid;
-  path.hop_limit = ethernet_hop_limit;
+  path.hop_limit = multicast_hop_limit;
   path.traffic_class = id.tos;
   path.rate = 0;
   multicast.joined = true;

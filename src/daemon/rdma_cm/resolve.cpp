@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/durations.h"
 #include "daemon/port_record.h"
 #include "daemon/rdma_cm/host.h"
 #include "daemon/rdma_cm/path_record.h"
@@ -11,7 +12,6 @@ namespace softib::daemon {
 
 namespace {
 
-constexpr u64 millisecond = 1'000'000;
 constexpr u8 ethernet_packet_life = 18;
 constexpr u8 ethernet_hop_limit = 64;
 
@@ -19,11 +19,6 @@ GidBytes gid_bytes(const ipc::Gid& gid) {
   GidBytes bytes;
   std::memcpy(bytes.data(), gid.raw, bytes.size());
   return bytes;
-}
-
-template <typename Storage>
-std::span<const u8> bytes_of(const Storage& storage) {
-  return {reinterpret_cast<const u8*>(&storage), sizeof storage};
 }
 
 // An address as the newer commands give it: its size must be that of its family.
@@ -58,7 +53,7 @@ PortSpace ib_space_of(PortSpace space, const SocketAddress& address) {
 
 Result<u32> RdmaCm::bind_ip(const Command& command, const rdma_ucm_bind_ip& request) {
   auto id = find(command, request.id);
-  const auto address = parse_address(bytes_of(request.addr));
+  const auto address = parse_address(storage_bytes(request.addr));
   if (!address) return fail(EINVAL);
   if (!id) return fail(id.error());
   auto done = bind(**id, *address);
@@ -66,7 +61,7 @@ Result<u32> RdmaCm::bind_ip(const Command& command, const rdma_ucm_bind_ip& requ
 }
 
 Result<u32> RdmaCm::bind_address(const Command& command, const rdma_ucm_bind& request) {
-  auto address = sized_address(bytes_of(request.addr), request.addr_size);
+  auto address = sized_address(storage_bytes(request.addr), request.addr_size);
   if (!address || request.reserved) return fail(EINVAL);
   auto id = find(command, request.id);
   if (!id) return fail(id.error());
@@ -153,8 +148,8 @@ GidBytes RdmaCm::gid_of(u32 index, const Ip& ip) const {
 
 Result<u32> RdmaCm::resolve_ip(const Command& command, const rdma_ucm_resolve_ip& request) {
   auto id = find(command, request.id);
-  const auto source = parse_address(bytes_of(request.src_addr));
-  const auto destination = parse_address(bytes_of(request.dst_addr));
+  const auto source = parse_address(storage_bytes(request.src_addr));
+  const auto destination = parse_address(storage_bytes(request.dst_addr));
   if (!destination) return fail(EINVAL);
   if (!id) return fail(id.error());
   auto done = resolve(**id, source ? &*source : nullptr, *destination, request.timeout_ms, command.now);
@@ -163,8 +158,8 @@ Result<u32> RdmaCm::resolve_ip(const Command& command, const rdma_ucm_resolve_ip
 
 Result<u32> RdmaCm::resolve_address(const Command& command, const rdma_ucm_resolve_addr& request) {
   Result<SocketAddress> source = SocketAddress{};
-  if (request.src_size) source = sized_address(bytes_of(request.src_addr), request.src_size);
-  auto destination = sized_address(bytes_of(request.dst_addr), request.dst_size);
+  if (request.src_size) source = sized_address(storage_bytes(request.src_addr), request.src_size);
+  auto destination = sized_address(storage_bytes(request.dst_addr), request.dst_size);
   if (request.reserved || !source || !destination) return fail(EINVAL);
   auto id = find(command, request.id);
   if (!id) return fail(id.error());
@@ -195,7 +190,7 @@ void RdmaCm::look_up(Id& id, u32 timeout_ms, u64 now) {
   const int status = id.destination.is_any()  ? look_up_any(id)
                      : id.destination.is_ib() ? look_up_gid(id)
                                               : look_up_ip(id);
-  if (status == -ETIMEDOUT) return set_timer(id, now + std::max<u64>(timeout_ms, 1) * millisecond);
+  if (status == -ETIMEDOUT) return set_timer(id, now + std::max<u64>(timeout_ms, 1) * ns::millisecond);
   if (status == 0 && on_ethernet(id.port) && id.space == PortSpace::ipoib) {
     id.state = IdState::address_bound;
     return tell(id, Event::address_error, -EINVAL);

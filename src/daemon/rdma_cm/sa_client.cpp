@@ -1,4 +1,5 @@
 #include "daemon/rdma_cm/sa_client.h"
+#include "base/durations.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +12,6 @@ namespace header = wire::header;
 
 constexpr u8 sa_class_version = 2;
 constexpr u32 retries = 10;
-constexpr u64 millisecond = 1'000'000;
 
 wire::Mad mad_of(const SaClient::Question& question, u64 transaction) {
   wire::Mad mad{};
@@ -39,7 +39,7 @@ Result<u64> SaClient::ask(const Question& question, u64 now, Done done) {
   packet.sl = outside_.manager_sl(question.port);
   packet.source_qp = packet.destination_qp = 1;
   packet.mad = mad_of(question, number);
-  const u64 interval = std::max<u64>(question.timeout_ms / retries, 1) * millisecond;
+  const u64 interval = std::max<u64>(question.timeout_ms / retries, 1) * ns::millisecond;
   const u32 tries = question.timeout_ms >= retries ? retries : question.timeout_ms;
   waiting_.emplace(number, Waiting{question.port, packet, interval, tries, now + interval, std::move(done)});
   deadlines_.emplace(now + interval, number);

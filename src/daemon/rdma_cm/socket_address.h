@@ -47,6 +47,12 @@ struct SocketAddress {
 // 0: a family that rdma_cm doesn't know.
 [[nodiscard]] u32 size_of_family(u16 family);
 
+// The bytes of a sockaddr, in whichever structure a command has it.
+template <typename Storage>
+[[nodiscard]] std::span<const u8> storage_bytes(const Storage& storage) {
+  return {reinterpret_cast<const u8*>(&storage), sizeof storage};
+}
+
 // What the first bytes say; nothing for another family or too few of them.
 [[nodiscard]] std::optional<SocketAddress> parse_address(std::span<const u8> bytes);
 // Its size; the rest of `to` stays as it is.

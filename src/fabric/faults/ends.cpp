@@ -5,13 +5,12 @@
 
 #include <algorithm>
 
+#include "fabric/error.h"
 #include "fabric/yaml_reader.h"
 
 namespace softib::fabric {
 
 namespace {
-
-tl::unexpected<Error> refuse(std::string text) { return tl::unexpected<Error>({std::move(text)}); }
 
 template <typename List>
 std::vector<std::string_view> names_of(const List& list) {

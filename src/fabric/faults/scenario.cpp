@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
 
+#include "base/durations.h"
+#include "base/error_text.h"
 #include "fabric/faults/targets.h"
 #include "fabric/faults/words.h"
 #include "fabric/runtime.h"
@@ -14,7 +15,7 @@ namespace softib::fabric {
 
 namespace {
 
-constexpr u64 shortest_interval = 1'000'000;
+constexpr u64 shortest_interval = ns::millisecond;
 constexpr size_t most_steps = 10'000;
 constexpr size_t most_lines = 10'000;  // in all: aliases make much of little
 
@@ -169,8 +170,7 @@ Parsed<Scenario> parse_scenario(const Fabric& fabric, std::string_view text, std
 
 Parsed<Scenario> load_scenario(const Fabric& fabric, const std::string& path) {
   auto text = read_file(path);
-  if (!text)
-    return tl::unexpected<Error>({fmt::format("{}: {}", path, std::generic_category().message(to_int(text.error())))});
+  if (!text) return tl::unexpected<Error>({fmt::format("{}: {}", path, error_text(text.error()))});
   return parse_scenario(fabric, *text, path);
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/durations.h"
+#include "fabric/error.h"
 #include "fabric/faults/ends.h"
 #include "fabric/rates.h"
 #include "fabric/yaml_reader.h"
@@ -18,21 +20,18 @@ using ipc::FaultKind;
 using Words = std::span<const std::string>;
 using Choices = std::vector<std::string_view>;
 
-constexpr u64 ms = 1'000'000;
-constexpr u64 second = 1'000 * ms;
-constexpr u64 longest_time = 24 * 3600 * second;
-constexpr u64 longest_delay = 10 * second;
-constexpr u64 shortest_flap = ms;
+constexpr u64 longest_time = 24 * 3600 * ns::second;
+constexpr u64 longest_delay = 10 * ns::second;
+constexpr u64 shortest_flap = ns::millisecond;
 constexpr u32 most_flaps = 1'000'000;
 constexpr u64 most_counts = u64{1} << 48;
-
-tl::unexpected<Error> refuse(std::string text) { return tl::unexpected<Error>({std::move(text)}); }
 
 struct Unit {
   std::string_view name;
   u64 ns;
 };
-constexpr Unit units[] = {{"ns", 1}, {"us", 1000}, {"ms", ms}, {"s", second}, {"min", 60 * second}};
+constexpr Unit units[] = {
+    {"ns", 1}, {"us", 1000}, {"ms", ns::millisecond}, {"s", ns::second}, {"min", 60 * ns::second}};
 
 std::optional<double> parse_real(std::string_view text) {
   const std::string copy(text);
@@ -168,7 +167,7 @@ class Reader {
 
   void read_flap() {
     fault_.times = 1;
-    fault_.ns = second;
+    fault_.ns = ns::second;
     if (const auto times = option("--times")) {
       const auto number = parse_number(*times);
       if (!number || *number == 0 || *number > most_flaps)
@@ -266,7 +265,7 @@ class Reader {
       fault_.kind = FaultKind::power_on;
     } else if (action == "reboot") {
       fault_.kind = FaultKind::reboot;
-      fault_.ns = second;
+      fault_.ns = ns::second;
       if (const auto after = option("--after")) fault_.ns = take(parse_time(*after, "ms"));
       skip_options();
     } else {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fabric/complete.h"
+#include "fabric/error.h"
 
 namespace softib::fabric::topo {
 
@@ -107,8 +108,6 @@ std::string numbered(std::string_view name, u32 index, u32 count, u32 digits) {
   size_t width = std::max<size_t>(digits, std::to_string(count ? count - 1 : 0).size());
   return fmt::format("{}{:0{}}", name, index, width);
 }
-
-tl::unexpected<Error> refuse(std::string text) { return tl::unexpected<Error>(Error{std::move(text)}); }
 
 Parsed<void> check_size(u64 hosts, u64 hcas_per_host, u64 switches, u32 radix) {
   if (hcas_per_host < 1 || hcas_per_host > max_hcas_per_host)

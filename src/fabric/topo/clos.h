@@ -54,7 +54,6 @@ void build_above(Fabric& fabric, const Clos& clos, const std::vector<std::vector
 // "leaf07": as many digits as the last of `count` needs, and at least `digits`.
 [[nodiscard]] std::string numbered(std::string_view name, u32 index, u32 count, u32 digits = 1);
 
-[[nodiscard]] tl::unexpected<Error> refuse(std::string text);
 // Refuses what would not fit a fabric before anything is made.
 [[nodiscard]] Parsed<void> check_size(u64 hosts, u64 hcas_per_host, u64 switches, u32 radix);
 

@@ -19,7 +19,7 @@ namespace softib::fabric::topo {
 
 namespace {
 
-constexpr size_t largest_file = 4U << 20;
+constexpr size_t largest_ibnl_file = 4U << 20;
 constexpr u32 deepest = 8;  // boards on boards
 constexpr size_t most_boards = 4096;
 constexpr size_t most_nodes = 4096;  // of one system
@@ -49,7 +49,7 @@ class IbnlParser {
   explicit IbnlParser(std::string_view source) { file_.source = source; }
 
   Parsed<IbnlFile> run(std::string_view text) {
-    if (text.size() > largest_file) return refuse(fmt::format("{}: larger than 4 MiB", file_.source));
+    if (text.size() > largest_ibnl_file) return refuse(fmt::format("{}: larger than 4 MiB", file_.source));
     while (!text.empty() && !error_) {
       ++number_;
       line(take_line(text));

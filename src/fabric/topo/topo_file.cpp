@@ -23,7 +23,7 @@ namespace softib::fabric::topo {
 
 namespace {
 
-constexpr size_t largest_file = 64U << 20;
+constexpr size_t largest_topo_file = 64U << 20;
 constexpr u32 mellanox_oui = 0x0002c9;
 
 struct PanelPort {
@@ -283,7 +283,7 @@ Parsed<Imported> TopoImport::finish() {
 }
 
 Parsed<Imported> TopoImport::run(std::string_view text) {
-  if (text.size() > largest_file) return refuse(fmt::format("{}: larger than 64 MiB", source_));
+  if (text.size() > largest_topo_file) return refuse(fmt::format("{}: larger than 64 MiB", source_));
   while (!text.empty() && !error_) {
     ++number_;
     line(take_line(text));

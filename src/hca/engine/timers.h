@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/durations.h"
 #include "base/types.h"
 
 namespace softib::hca {
@@ -29,7 +30,7 @@ constexpr u64 ack_timeout_ns(u8 code) { return (code & 31) ? 4096ULL << (code & 
 inline u64 now_ns() {
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<u64>(now.tv_sec) * 1'000'000'000 + static_cast<u64>(now.tv_nsec);
+  return static_cast<u64>(now.tv_sec) * ns::second + static_cast<u64>(now.tv_nsec);
 }
 
 }  // namespace softib::hca

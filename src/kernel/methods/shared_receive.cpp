@@ -41,7 +41,7 @@ Result<void> check_type(Interpreter& file, u64 type, u32 cq) {
   }
 }
 
-Result<ipc::CreateSrq::Request> read_request(const Attributes& attributes) {
+Result<ipc::CreateSrq::Request> read_srq_request(const Attributes& attributes) {
   auto max_wr = attributes.read<u32>(UVERBS_ATTR_CREATE_SRQ_MAX_WR);
   auto max_sge = attributes.read<u32>(UVERBS_ATTR_CREATE_SRQ_MAX_SGE);
   auto limit = attributes.read<u32>(UVERBS_ATTR_CREATE_SRQ_LIMIT);
@@ -66,7 +66,7 @@ Result<void> answer_create(Interpreter& file, const ipc::CreateSrq::Request& wis
 }  // namespace
 
 Result<void> create_srq(Interpreter& file, Attributes& attributes) {
-  auto wish = read_request(attributes);
+  auto wish = read_srq_request(attributes);
   if (!wish) return fail(wish.error());
   auto type = attributes.constant(UVERBS_ATTR_CREATE_SRQ_TYPE, 0xffff'ffffU);
   if (!type) return fail(type.error());

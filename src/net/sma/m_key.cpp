@@ -1,13 +1,12 @@
 // M_Key protection (IBTA vol. 1, 14.2.4).
 #include <algorithm>
 
+#include "base/durations.h"
 #include "net/sma/sma.h"
 
 namespace softib::net {
 
 namespace {
-
-constexpr u64 second = 1'000'000'000;
 
 // Set always needs the key; Get from protection level 2 on.
 bool protects(const Port& port, wire::Method method) { return method == wire::Method::set || port.m_key_protect >= 2; }
@@ -44,7 +43,7 @@ u64 end_leases(World& world) {
   if (world.leases == 0) return next;
   world.leases = 0;
   for (Port& port : world.ports) {
-    if (port.lease_starts) port.lease_end = world.now + port.m_key_lease * second;
+    if (port.lease_starts) port.lease_end = world.now + port.m_key_lease * ns::second;
     port.lease_starts = false;
     if (!port.lease_end) continue;
     if (port.lease_end <= world.now) {

@@ -8,42 +8,42 @@ namespace softib::net {
 namespace {
 
 using wire::MadStatus;
-namespace info = wire::switch_info;
+namespace switch_info = wire::switch_info;
 
 constexpr u16 linear_cap = 0xc000;
 constexpr u16 multicast_cap = 4096;
 constexpr u16 enforcement_cap = 32;
 
 void write_switch_info(const Switching& sw, std::span<u8> data) {
-  wire::set(data, info::linear_cap, linear_cap);
-  wire::set(data, info::multicast_cap, multicast_cap);
-  wire::set(data, info::linear_top, sw.linear_top);
-  wire::set(data, info::default_port, sw.default_port);
-  wire::set(data, info::default_multicast_primary, sw.default_multicast_primary);
-  wire::set(data, info::default_multicast_other, sw.default_multicast_other);
-  wire::set(data, info::life_time, sw.life_time);
-  wire::set(data, info::port_state_change, sw.state_change);
-  wire::set(data, info::partition_enforcement_cap, enforcement_cap);
-  wire::set(data, info::inbound_enforcement, 1);
-  wire::set(data, info::outbound_enforcement, 1);
-  wire::set(data, info::filter_raw_inbound, 1);
-  wire::set(data, info::filter_raw_outbound, 1);
-  wire::set(data, info::enhanced_port_0, sw.enhanced);
-  wire::set(data, info::multicast_top, sw.multicast_top);
+  wire::set(data, switch_info::linear_cap, linear_cap);
+  wire::set(data, switch_info::multicast_cap, multicast_cap);
+  wire::set(data, switch_info::linear_top, sw.linear_top);
+  wire::set(data, switch_info::default_port, sw.default_port);
+  wire::set(data, switch_info::default_multicast_primary, sw.default_multicast_primary);
+  wire::set(data, switch_info::default_multicast_other, sw.default_multicast_other);
+  wire::set(data, switch_info::life_time, sw.life_time);
+  wire::set(data, switch_info::port_state_change, sw.state_change);
+  wire::set(data, switch_info::partition_enforcement_cap, enforcement_cap);
+  wire::set(data, switch_info::inbound_enforcement, 1);
+  wire::set(data, switch_info::outbound_enforcement, 1);
+  wire::set(data, switch_info::filter_raw_inbound, 1);
+  wire::set(data, switch_info::filter_raw_outbound, 1);
+  wire::set(data, switch_info::enhanced_port_0, sw.enhanced);
+  wire::set(data, switch_info::multicast_top, sw.multicast_top);
 }
 
 MadStatus set_switch_info(const SmaCall& call) {
   Switching& sw = *call.node.sw;
-  const auto top = static_cast<u16>(wire::get(call.data, info::linear_top));
+  const auto top = static_cast<u16>(wire::get(call.data, switch_info::linear_top));
   if (top >= linear_cap) return MadStatus::bad_value;
   const bool moved = top != sw.linear_top;
   sw.linear_top = top;
-  sw.default_port = static_cast<u8>(wire::get(call.data, info::default_port));
-  sw.default_multicast_primary = static_cast<u8>(wire::get(call.data, info::default_multicast_primary));
-  sw.default_multicast_other = static_cast<u8>(wire::get(call.data, info::default_multicast_other));
-  sw.life_time = static_cast<u8>(wire::get(call.data, info::life_time));
-  sw.multicast_top = static_cast<u16>(wire::get(call.data, info::multicast_top));
-  if (wire::get(call.data, info::port_state_change)) sw.state_change = false;  // writing 0 is no change
+  sw.default_port = static_cast<u8>(wire::get(call.data, switch_info::default_port));
+  sw.default_multicast_primary = static_cast<u8>(wire::get(call.data, switch_info::default_multicast_primary));
+  sw.default_multicast_other = static_cast<u8>(wire::get(call.data, switch_info::default_multicast_other));
+  sw.life_time = static_cast<u8>(wire::get(call.data, switch_info::life_time));
+  sw.multicast_top = static_cast<u16>(wire::get(call.data, switch_info::multicast_top));
+  if (wire::get(call.data, switch_info::port_state_change)) sw.state_change = false;  // writing 0 is no change
   if (moved) call.world.observer.routes_changed(call.port.ref.node);
   return MadStatus::ok;
 }

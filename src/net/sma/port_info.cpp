@@ -9,7 +9,6 @@ namespace {
 using wire::MadStatus;
 namespace info = wire::port_info;
 
-constexpr u8 vl_cap = 4;  // VL 0 to 7
 constexpr u8 response_time = 16;
 constexpr u32 unknown_latency = 0xff'ffff;
 

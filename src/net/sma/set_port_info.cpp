@@ -12,7 +12,6 @@ using ipc::PortState;
 using wire::MadStatus;
 namespace info = wire::port_info;
 
-constexpr u8 vl_cap = 4;
 constexpr u8 no_change = 0;
 constexpr u8 all_supported_speeds = 15;
 constexpr u8 all_supported_widths = 0xff;

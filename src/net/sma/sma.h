@@ -11,6 +11,8 @@ namespace softib::net {
 // Answers in place (the data; not the header). Nothing: the M_Key forbids an answer.
 [[nodiscard]] std::optional<wire::MadStatus> sma(World& world, u32 at, Packet& packet);
 
+inline constexpr u8 vl_cap = 4;  // as PortInfo codes it: VL 0 to 7
+
 struct SmaCall {
   World& world;
   Node& node;

@@ -1,4 +1,5 @@
 #include "sm/sa/services.h"
+#include "base/durations.h"
 
 #include <algorithm>
 
@@ -6,7 +7,6 @@ namespace softib::sm::sa {
 
 namespace {
 
-constexpr u64 second = 1'000'000'000;
 constexpr u64 for_ever = 0xffff'ffff;  // a lease
 constexpr wire::Field key_high{256, 64}, key_low{320, 64};
 constexpr u64 needed = bit(service::has_id) | bit(service::has_gid);
@@ -48,7 +48,7 @@ SaStatus Services::set(const Query& query, u64 now, Record<176>& record) {
   at->record.put(0, query.data);
   at->record.set(service::lease, lease);
   at->owner = view_.subnet.port(*port).guid;
-  at->ends = lease == for_ever ? ~u64{0} : now + lease * second;
+  at->ends = lease == for_ever ? ~u64{0} : now + lease * ns::second;
   record = at->record;
   hide_key(query, record);
   return SaStatus::ok;
@@ -71,7 +71,7 @@ void Services::add_records(const Query& query, Answer& answer, u64 now) const {
     const auto owner = view_.subnet.end_of_guid(one.owner);
     if (!owner || !visible(view_, query, *owner)) continue;
     Record<176> record = one.record;
-    if (one.ends != ~u64{0}) record.set(service::lease, one.ends > now ? (one.ends - now) / second : 0);
+    if (one.ends != ~u64{0}) record.set(service::lease, one.ends > now ? (one.ends - now) / ns::second : 0);
     const u32 before = answer.count;
     answer.add(record.bytes);  // a question may name the key
     if (answer.count == before) continue;

@@ -1,4 +1,5 @@
 #include "sm/sa/subscriptions.h"
+#include "base/durations.h"
 
 #include <algorithm>
 
@@ -9,7 +10,7 @@ namespace {
 constexpr u32 any_lid = 0xffff;
 constexpr u64 any_value = 0xffff;
 constexpr u64 any_producer = 0xff'ffff;
-constexpr u64 report_timeout_ns = 1'000'000'000;
+constexpr u64 report_timeout_ns = ns::second;
 constexpr u32 report_tries = 3;
 constexpr u32 general_qkey = 0x8001'0000;
 
