@@ -14,7 +14,7 @@ add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -fno-strict-aliasi
 if(SOFTIB_WERROR)
   add_compile_options(-Werror)
 endif()
-# Several files in one translation unit: a whole build takes a third of the time. Names of one may hide those of another.
+# Several files in one translation unit: a whole build takes a third of the time. Their names may hide each other.
 if(CMAKE_UNITY_BUILD)
   add_compile_options(-Wno-shadow)
 endif()

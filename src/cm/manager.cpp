@@ -216,6 +216,11 @@ void Manager::destroy(u32 id, u64 now) {
   connections_.erase(id);
 }
 
+void Manager::ignore(u32 id) {
+  Connection* connection = find(id);
+  if (connection && connection->state == State::req_received) reset(*connection);
+}
+
 void Manager::tell(const Connection& connection, Happening what) {
   Event event;
   event.what = what;

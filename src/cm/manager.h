@@ -29,6 +29,9 @@ class Manager {
   // Leaves the connection as its state asks for: a REJ, DREQ or DREP goes out, and nobody waits for the answer.
   void destroy(u32 id, u64 now);
 
+  // Forgets a request as if it had not come, which its repetition will.
+  void ignore(u32 id);
+
   // -- all give EINVAL where the id's state doesn't allow it
   // EBUSY: the service id is taken. Bits that are 0 in `mask` are not compared.
   Result<void> listen(u32 id, u64 service_id, u64 mask);

@@ -75,6 +75,14 @@ Result<void> UcmaFile::carry_out(UcmaDescriptor& descriptor, u64 buffer, size_t 
   return reply->size ? memory_.copy_out(response, reply->out, std::min(reply->size, Call::most_out)) : Result<void>{};
 }
 
+// No option takes so much; what isn't there is noticed first.
+Result<void> UcmaFile::refuse_long_option(u64 address, u32 size) {
+  constexpr u32 most_that_is_read = 4U << 20;
+  if (size <= most_that_is_read)
+    if (auto there = memory_.prefetch(address, size, false); !there) return there;
+  return fail(EINVAL);
+}
+
 // What the structure only points to.
 Result<void> UcmaFile::add_extra(UcmaDescriptor& descriptor, Call::Request& request) {
   if (request.command == RDMA_USER_CM_CMD_MIGRATE_ID) {
@@ -84,7 +92,7 @@ Result<void> UcmaFile::add_extra(UcmaDescriptor& descriptor, Call::Request& requ
   }
   if (request.command != RDMA_USER_CM_CMD_SET_OPTION) return {};
   const auto option = view<rdma_ucm_set_option>(request);
-  if (option.optlen > Call::most_extra) return fail(EINVAL);
+  if (option.optlen > Call::most_extra) return refuse_long_option(option.optval, option.optlen);
   request.extra_size = option.optlen;
   return option.optlen ? memory_.copy_in(request.extra, option.optval, option.optlen) : Result<void>{};
 }

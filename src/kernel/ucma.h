@@ -34,6 +34,7 @@ class UcmaFile {
  private:
   Result<void> carry_out(UcmaDescriptor& descriptor, u64 buffer, size_t length);
   Result<void> add_extra(UcmaDescriptor& descriptor, ipc::RdmaCmCommand::Request& request);
+  Result<void> refuse_long_option(u64 address, u32 size);
   Result<ipc::RdmaCmCommand::Reply> ask(UcmaDescriptor& descriptor, const ipc::RdmaCmCommand::Request& request);
 
   Control& control_;

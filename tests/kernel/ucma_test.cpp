@@ -92,6 +92,9 @@ TEST_F(UcmaTest, WhatTheKernelRefusesNeverLeaves) {
   option.optlen = 4;
   EXPECT_EQ(write(RDMA_USER_CM_CMD_SET_OPTION, option, 0), -EFAULT);
   option.optlen = 1 << 20;
+  EXPECT_EQ(write(RDMA_USER_CM_CMD_SET_OPTION, option, 0), -EFAULT) << "nothing is there";
+  const std::vector<u8> value(1 << 20);
+  option.optval = reinterpret_cast<u64>(value.data());
   EXPECT_EQ(write(RDMA_USER_CM_CMD_SET_OPTION, option, 0), -EINVAL);
   EXPECT_EQ(file.write(descriptor, 0, 7), -EINVAL);
   EXPECT_EQ(file.write(descriptor, 0, 8), -EFAULT);

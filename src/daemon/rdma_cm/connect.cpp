@@ -155,7 +155,7 @@ Result<u32> RdmaCm::accept(const Command& command, const rdma_ucm_accept& reques
   }
   if (done) return 0U;
   id.uid = uid;
-  static_cast<void>(manager(id).reject(id.connection, cm::RejectReason::consumer_defined, {}, command.now));
+  static_cast<void>(refuse(id, cm::RejectReason::consumer_defined, {}, command.now));
   return fail(done.error());
 }
 
@@ -191,11 +191,14 @@ Result<u32> RdmaCm::reject(const Command& command, const rdma_ucm_reject& reques
   if (!id.connection) return fail(EINVAL);
   const std::span<const u8> data(request.private_data,
                                  std::min<size_t>(request.private_data_len, sizeof request.private_data));
-  if (id.is_datagram())
-    return as_size(manager(id).answer_service(
-        id.connection,
-        {.status = cm::SidrStatus::reject, .qpn = 0, .qkey = 0, .private_data = {data.begin(), data.end()}}));
-  return as_size(manager(id).reject(id.connection, static_cast<cm::RejectReason>(reason), data, command.now));
+  return as_size(refuse(id, static_cast<cm::RejectReason>(reason), data, command.now));
+}
+
+Result<void> RdmaCm::refuse(const Id& id, cm::RejectReason reason, std::span<const u8> data, u64 now) {
+  if (!id.is_datagram()) return manager(id).reject(id.connection, reason, data, now);
+  return manager(id).answer_service(
+      id.connection,
+      {.status = cm::SidrStatus::reject, .qpn = 0, .qkey = 0, .private_data = {data.begin(), data.end()}});
 }
 
 // Begins the end of a connection, or answers the other's.

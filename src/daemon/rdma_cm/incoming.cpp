@@ -76,7 +76,12 @@ Id* RdmaCm::listener_for(Host& at, const cm::Event& event) {
 
 void RdmaCm::request_came(Host& at, const cm::Event& event) {
   Id* listener = listener_for(at, event);
-  if (!listener || listener->backlog == 0) return at.manager.destroy(event.id, now_);
+  if (!listener) return at.manager.destroy(event.id, now_);
+  if (listener->backlog == 0) {
+    // Nothing is said: when the request is repeated there may be room.
+    if (event.what == Happening::req_received) at.manager.ignore(event.id);
+    return at.manager.destroy(event.id, now_);
+  }
   --listener->backlog;
   Id& id = *add_id(listener->file);
   id.space = listener->space;

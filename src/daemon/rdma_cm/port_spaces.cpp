@@ -59,6 +59,7 @@ Result<void> PortSpaces::listen(PortSpace space, u16 port, u32 id) {
   if (own == found->second.end()) return fail(EINVAL);
   if (auto alone = check_others(found->second, *own, false); !alone) return alone;
   own->listens = true;
+  own->reuse = false;
   return {};
 }
 

@@ -181,29 +181,35 @@ Result<void> RdmaCm::resolve(Id& id, const SocketAddress* source, const SocketAd
   if (id.state != IdState::address_bound || id.source.family != destination.family) return fail(EINVAL);
   id.destination = destination;
   id.state = IdState::address_query;
-  look_up(id, timeout_ms, now);
+  return look_up(id, timeout_ms, now);
+}
+
+// That there is no way is known at once. Else an event tells how it went; an address that nobody answers for takes its
+// time.
+Result<void> RdmaCm::look_up(Id& id, u32 timeout_ms, u64 now) {
+  const auto found = id.destination.is_any()  ? look_up_any(id)
+                     : id.destination.is_ib() ? look_up_gid(id)
+                                              : look_up_ip(id);
+  if (!found && to_int(found.error()) == ETIMEDOUT) {
+    set_timer(id, now + std::max<u64>(timeout_ms, 1) * ns::millisecond);
+    return {};
+  }
+  id.state = IdState::address_bound;
+  if (!found) return found;
+  if (on_ethernet(id.port) && id.space == PortSpace::ipoib) {
+    tell(id, Event::address_error, -EINVAL);
+    return {};
+  }
+  id.state = IdState::address_resolved;
+  tell(id, Event::address_resolved);
   return {};
 }
 
-// Address resolution tells how it went by an event; an address that nobody answers for takes its time.
-void RdmaCm::look_up(Id& id, u32 timeout_ms, u64 now) {
-  const int status = id.destination.is_any()  ? look_up_any(id)
-                     : id.destination.is_ib() ? look_up_gid(id)
-                                              : look_up_ip(id);
-  if (status == -ETIMEDOUT) return set_timer(id, now + std::max<u64>(timeout_ms, 1) * ns::millisecond);
-  if (status == 0 && on_ethernet(id.port) && id.space == PortSpace::ipoib) {
-    id.state = IdState::address_bound;
-    return tell(id, Event::address_error, -EINVAL);
-  }
-  id.state = status == 0 ? IdState::address_resolved : IdState::address_bound;
-  tell(id, status == 0 ? Event::address_resolved : Event::address_error, status);
-}
-
 // To the host itself, by whichever port works.
-int RdmaCm::look_up_any(Id& id) {
+Result<void> RdmaCm::look_up_any(Id& id) {
   if (id.port == 0) {
     const u32 index = active_port(id.host);
-    if (index == 0) return -ENODEV;
+    if (index == 0) return fail(ENODEV);
     attach(id, index, 0);
     const u16 bound = id.source.port;
     if (!id.source.is_ib()) {
@@ -220,55 +226,63 @@ int RdmaCm::look_up_any(Id& id) {
   id.destination.set_port(wanted);
   if (id.destination.is_ib()) id.destination.service_id = service;
   id.dgid = id.sgid;
-  return 0;
+  return {};
 }
 
-int RdmaCm::look_up_ip(Id& id) {
+Result<void> RdmaCm::look_up_ip(Id& id) {
   const Ip& wanted = id.destination.ip;
   if (id.destination.is_multicast()) return look_up_group(id);
   const BookedAddress* from =
       id.source.is_any() ? book_.source_for(id.host, wanted) : book_.find_on_host(id.host, id.source.ip);
-  if (!from) return -ENETUNREACH;
+  if (!from) return fail(ENETUNREACH);
   if (id.source.is_any()) {
     id.source.ip = from->ip;
     attach(id, from->port, from->pkey);
   }
   const BookedAddress* to = book_.find(wanted);
-  if (!to || !reaches(id, *to)) return -ETIMEDOUT;
+  if (!to || !reaches(id, *to)) return fail(ETIMEDOUT);
   id.dgid = gid_of(to->port, wanted);
-  return 0;
+  return {};
 }
 
 // A group is reached by the port that the program bound to, else by whichever works.
-int RdmaCm::look_up_group(Id& id) {
+Result<void> RdmaCm::look_up_group(Id& id) {
   const u32 index = id.port ? id.port : active_port(id.host);
-  if (index == 0) return -ENETUNREACH;
+  if (index == 0) return fail(ENETUNREACH);
   if (id.source.is_any()) {
     const BookedAddress* own = book_.first_of_port(index, id.source.family == AF_INET);
-    if (!own) return -ENETUNREACH;
+    if (!own) return fail(ENETUNREACH);
     id.source.ip = own->ip;
     attach(id, index, own->pkey);
   }
   id.dgid = group_gid(id, id.destination);
-  return 0;
+  return {};
 }
 
-// AF_IB names the port itself: what is asked is only by which of its own the host gets there.
-int RdmaCm::look_up_gid(Id& id) {
+// AF_IB names the port itself: what is asked is only by which of its own, members of the same partition, the host gets
+// there.
+Result<void> RdmaCm::look_up_gid(Id& id) {
   if (id.port == 0) {
     for (u32 index = 1; index < subnets_.size() && id.port == 0; ++index) {
       if (host_of(index) != id.host || on_ethernet(index)) continue;
-      if (port(index).state != ipc::PortState::active) continue;
+      if (port(index).state != ipc::PortState::active || !is_member(index, id.destination.pkey)) continue;
       if (std::equal(id.destination.gid.begin(), id.destination.gid.begin() + 8, port(index).gids[0].raw))
         attach(id, index, id.destination.pkey);
     }
-    if (id.port == 0) return -ENODEV;
+    if (id.port == 0) return fail(ENODEV);
     id.source.gid = id.sgid;
     id.source.pkey = id.pkey;
   }
   id.dgid = id.destination.gid;
   if (id.destination.pkey) id.pkey = id.destination.pkey;
-  return 0;
+  return {};
+}
+
+// As the kernel finds a P_Key in a port's table: whether as full or as limited member. 0 is none in particular.
+bool RdmaCm::is_member(u32 index, u16 pkey) const {
+  const ipc::Port& record = port(index);
+  const u16* end = record.pkeys + std::min<u32>(record.pkey_count, ipc::max_pkeys_per_port);
+  return pkey == 0 || std::any_of(record.pkeys, end, [pkey](u16 own) { return ((own ^ pkey) & 0x7fff) == 0; });
 }
 
 u32 RdmaCm::active_port(u32 host_index) const {

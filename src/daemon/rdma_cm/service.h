@@ -124,13 +124,14 @@ class RdmaCm final : private SaClient::Outside {
   Result<void> attach_to_source(Id& id);
   Result<void> take_port(Id& id);
   Result<void> resolve(Id& id, const SocketAddress* source, const SocketAddress& destination, u32 timeout_ms, u64 now);
-  void look_up(Id& id, u32 timeout_ms, u64 now);
-  int look_up_ip(Id& id);
-  int look_up_group(Id& id);
-  int look_up_gid(Id& id);
-  int look_up_any(Id& id);
+  Result<void> look_up(Id& id, u32 timeout_ms, u64 now);
+  Result<void> look_up_ip(Id& id);
+  Result<void> look_up_group(Id& id);
+  Result<void> look_up_gid(Id& id);
+  Result<void> look_up_any(Id& id);
   void attach(Id& id, u32 port_index, u16 pkey);
   [[nodiscard]] u32 active_port(u32 host_index) const;
+  [[nodiscard]] bool is_member(u32 index, u16 pkey) const;
   [[nodiscard]] bool reaches(const Id& from, const BookedAddress& to) const;
   void make_ethernet_path(Id& id);
   Result<void> ask_for_path(Id& id, u32 timeout_ms, u64 now);
@@ -148,6 +149,7 @@ class RdmaCm final : private SaClient::Outside {
   Result<void> connect_queue_pair(Id& id, const rdma_ucm_conn_param& parameters, u64 now);
   Result<void> ask_service(Id& id, const rdma_ucm_conn_param& parameters, u64 now);
   Result<void> accept_datagram(Id& id, const rdma_ucm_conn_param* parameters);
+  Result<void> refuse(const Id& id, cm::RejectReason reason, std::span<const u8> private_data, u64 now);
   Result<void> start_listening(Id& id);
   void stop_listening(Id& id, u64 now);
   [[nodiscard]] std::vector<u8> greeting(const Id& id, const rdma_ucm_conn_param& parameters) const;
