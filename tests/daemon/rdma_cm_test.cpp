@@ -8,6 +8,7 @@
 
 #include "control_fixture.h"
 #include "daemon/populate.h"
+#include "daemon/rdma_cm/path_record.h"
 #include "daemon/rdma_cm/wires.h"
 #include "daemon/segment_file.h"
 #include "fabric/addresses.h"
@@ -29,7 +30,8 @@ rdma_ucm_accept confirmation_of(u32 id) {
 
 class RdmaCmTest : public ::testing::Test, public RdmaCm::Outside {
  protected:
-  RdmaCmTest() : fabric_(fabric::default_fabric("test", ipc::LinkLayer::ethernet)), file_(*SegmentFile::create()) {
+  explicit RdmaCmTest(ipc::LinkLayer layer = ipc::LinkLayer::ethernet)
+      : fabric_(fabric::default_fabric("test", layer)), file_(*SegmentFile::create()) {
     EXPECT_TRUE(populate(file_->segment(), fabric_));
     service_ = std::make_unique<RdmaCm>(fabric_, file_->segment(), *this);
     files_ = {service_->open(0), service_->open(1)};
@@ -405,6 +407,61 @@ TEST_F(RdmaCmTest, AHostThatDiesForgetsItsConnections) {
   listen(1, 7174);
   ask(7174);
   EXPECT_EQ(event(1).event, static_cast<u32>(CmEvent::connect_request));
+}
+
+class RdmaCmPartitions : public RdmaCmTest {
+ protected:
+  RdmaCmPartitions() : RdmaCmTest(ipc::LinkLayer::infiniband) {
+    file_->segment().ports[1].state = ipc::PortState::active;
+    file_->segment().ports[2].state = ipc::PortState::active;
+  }
+
+  // The other host's port by its GID, in a partition.
+  int resolve_gid(u32 id, u16 pkey) {
+    rdma_ucm_resolve_addr request{};
+    request.id = id;
+    request.timeout_ms = 2000;
+    SocketAddress address = any_address(family_ib);
+    std::memcpy(address.gid.data(), file_->segment().ports[2].gids[0].raw, address.gid.size());
+    address.pkey = pkey;
+    address.service_id = 0x0106'1c06;
+    address.service_mask = ~0ULL;
+    request.dst_size = static_cast<u16>(size_of_family(family_ib));
+    emit_address(address, {reinterpret_cast<u8*>(&request.dst_addr), sizeof request.dst_addr});
+    return error_of(0, RDMA_USER_CM_CMD_RESOLVE_ADDR, request);
+  }
+
+  int set_path(u32 id, u16 pkey) {
+    cm::Path path;
+    path.pkey = pkey;
+    ib_path_rec_data data{};
+    data.flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
+    const PathRecordBytes record = write_path(path);
+    std::memcpy(data.path_rec, record.data(), record.size());
+    const std::span<const u8> value(reinterpret_cast<const u8*>(&data), sizeof data);
+    auto done = call(0, RDMA_USER_CM_CMD_SET_OPTION,
+                     rdma_ucm_set_option{0, id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, sizeof data}, value);
+    return done ? 0 : to_int(done.error());
+  }
+};
+
+TEST_F(RdmaCmPartitions, NoPortOfTheCallerIsInThatOne) {
+  EXPECT_EQ(resolve_gid(create(0), 0x8123), ENODEV);
+  EXPECT_FALSE(readable_[files_[0]]);
+  EXPECT_EQ(resolve_gid(create(0), 0xffff), 0);
+  expect_event(0, CmEvent::address_resolved);
+}
+
+TEST_F(RdmaCmPartitions, APathOfAnotherOneLeadsNowhere) {
+  const u32 id = create(0);
+  ASSERT_EQ(resolve_gid(id, 0xffff), 0);
+  expect_event(0, CmEvent::address_resolved);
+  ASSERT_EQ(set_path(id, 0x8123), 0);
+  expect_event(0, CmEvent::route_resolved);
+  rdma_ucm_connect request{};
+  request.id = id;
+  request.conn_param = parameters(0x111);
+  EXPECT_EQ(error_of(0, RDMA_USER_CM_CMD_CONNECT, request), ENOENT);
 }
 
 // Whatever has been done, the event loop may sleep once it has been looked after: until the next time-out, or for ever.

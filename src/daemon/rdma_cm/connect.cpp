@@ -35,8 +35,10 @@ Result<u32> RdmaCm::connect(const Command& command, const rdma_ucm_connect& requ
   id.state = IdState::connect;
   id.qpn = request.conn_param.qp_num;
   id.srq = request.conn_param.srq;
-  auto done = id.is_datagram() ? ask_service(id, request.conn_param, command.now)
-                               : connect_queue_pair(id, request.conn_param, command.now);
+  Result<void> done = fail(ENOENT);  // by a path that the program gave, in a partition that is not the port's
+  if (is_member(id.port, id.paths.at(0).pkey))
+    done = id.is_datagram() ? ask_service(id, request.conn_param, command.now)
+                            : connect_queue_pair(id, request.conn_param, command.now);
   if (!done) id.state = IdState::route_resolved;
   return as_size(done);
 }

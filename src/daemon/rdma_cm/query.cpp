@@ -172,7 +172,7 @@ namespace {
 Result<u16> pkey_index(const ipc::Port& port, u16 pkey) {
   for (u16 i = 0; i < std::min<u32>(port.pkey_count, ipc::max_pkeys_per_port); ++i)
     if (((port.pkeys[i] ^ pkey) & 0x7fff) == 0 && (port.pkeys[i] & 0x7fff) != 0) return i;
-  return fail(EINVAL);
+  return fail(ENOENT);
 }
 
 void attributes_for_init(ib_uverbs_qp_attr& to, const cm::QueuePairView& from, const ipc::Port& port, u16 index) {
