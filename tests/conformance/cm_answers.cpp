@@ -21,7 +21,8 @@ namespace conformance {
 namespace {
 
 constexpr u8 consumer_defined = 28;
-constexpr u16 own_port = 7200;  // and those behind it: one for each group of rows
+constexpr int silence_ms = 300;  // that shows that nothing comes
+constexpr u16 own_port = 7200;   // and those behind it: one for each group of rows
 
 struct Place {
   std::string own, stranger;
@@ -189,13 +190,13 @@ void resolving(const Place& at) {
     const auto from = address_of(at.own);
     return file.resolve(id, address_of(at.own, 7000), 300, &from);
   }());
-  say("", file.event().words);
+  say("", file.event(silence_ms).words);
   say("resolve_addr again", file.resolve(id, address_of(at.own, 7000)));
   say("bind after resolve_addr", file.bind(id, address_of(at.own, 7001)));
   say("listen after resolve_addr", file.listen(id));
   say("connect without a route", file.connect(id, parameters()));
   say("resolve_route", file.route(id));
-  say("", file.event().words);
+  say("", file.event(silence_ms).words);
   say("resolve_route again", file.route(id));
   id = file.made();
   say("resolve_addr of nobody, no time given", file.resolve(id, address_of(at.stranger, 7000), 0));
@@ -291,7 +292,7 @@ void asking(const Place& at) {
   say("listen on a request", ends.there.listen(pair.request));
   say("disconnect a request", ends.there.disconnect(pair.request));
   say("destroy the asker", here.destroy(pair.asker));
-  say("the request", ends.there.event(500).words);
+  say("the request", ends.there.event(silence_ms).words);
   say("accept a request that was taken back", ends.there.accept(pair.request, parameters()));
 }
 
@@ -330,7 +331,7 @@ void leaving(const Place& at) {
   Ends ends(at, own_port + 12);
   auto pair = ends.connected();
   say("accept a second time", ends.there.accept(pair.request, parameters()));
-  say("the other end after that", ends.here.event(500).words);
+  say("the other end after that", ends.here.event(silence_ms).words);
   pair = ends.connected();
   say("reject what is established", ends.there.reject(pair.request, consumer_defined, 0));
   say("connect what is established", ends.here.connect(pair.asker, parameters()));
@@ -365,7 +366,7 @@ void leaving_at_once(const Place& at) {
   say("destroy the other end", ends.there.destroy(pair.request));
   pair = ends.connected();
   say("destroy the listener", ends.there.destroy(ends.listener));
-  say("the connection", ends.here.event(300).words);
+  say("the connection", ends.here.event(silence_ms).words);
   ends.here.close();
   say("the asking file closes", ends.there.event().words);
 }
@@ -378,32 +379,32 @@ void early(const Place& at) {
   say("", ends.here.event().words);
   say("communication established, before the asker says so",
       ends.there.call(RDMA_USER_CM_CMD_NOTIFY, rdma_ucm_notify{pair.request, IBV_EVENT_COMM_EST}));
-  say("", ends.there.event(500).words);
+  say("", ends.there.event(silence_ms).words);
   say("confirm", ends.here.accept(pair.asker, {}));
-  say("", ends.there.event(500).words);
+  say("", ends.there.event(silence_ms).words);
   pair = ends.asked();
   say("accept without parameters", ends.there.accept(pair.request, {}));
-  say("", ends.here.event(500).words);
+  say("", ends.here.event(silence_ms).words);
   pair = ends.asked();
   say("destroy the listener with a request that was seen", ends.there.destroy(ends.listener));
-  say("", ends.here.event(500).words);
+  say("", ends.here.event(silence_ms).words);
   say("accept it all the same", ends.there.accept(pair.request, parameters()));
-  say("", ends.here.event(500).words);
+  say("", ends.here.event(silence_ms).words);
 }
 
 void backlog(const Place& at) {
   Ends ends(at, own_port + 14, RDMA_PS_TCP, 2);
   for (int i = 0; i < 3; ++i) say("connect, backlog 2", ends.here.connect(ends.ready(), parameters()));
-  say("who was too many", data_of(ends.here.event()));
+  say("who was too many", data_of(ends.here.event(silence_ms)));
   say("one that waits", ends.there.event().words);
   say("connect when there is room again", ends.here.connect(ends.ready(), parameters()));
-  say("", ends.here.event(300).words);
+  say("", ends.here.event(silence_ms).words);
   u32 events = 0;
   say("destroy the listener", ends.there.destroy(ends.listener, &events));
   say("events that it had", std::to_string(events));
   say("who was not seen", data_of(ends.here.event()));
   say("", data_of(ends.here.event()));
-  say("who was seen", ends.here.event(300).words);
+  say("who was seen", ends.here.event(silence_ms).words);
 }
 
 void datagrams(const Place& at) {
@@ -544,7 +545,7 @@ void groups(const Place& at) {
   say("leave", file.leave(group));
   say("leave again", file.leave(group));
   say("join what is no group", file.join(id, address_of(at.own), RDMA_MC_JOIN_FLAG_FULLMEMBER, group));
-  say("", file.event(500).words);
+  say("", file.event(silence_ms).words);
   const u32 connected = file.made();
   say("bind", file.bind(connected, address_of(at.own, own_port + 22)));
   say("join by what is no datagram's", file.join(connected, address, RDMA_MC_JOIN_FLAG_FULLMEMBER, group));
@@ -569,7 +570,7 @@ void moving(const Place& at) {
   say("use it by the old file", ends.here.connect(id, parameters()));
   say("migrate to where it is", other.migrate_from(other.fd(), id));
   say("connect", other.connect(id, parameters()));
-  ends.there.event(500);
+  ends.there.event(silence_ms);
   say("migrate a listener", other.migrate_from(ends.there.fd(), ends.listener, &events));
   say("events that it had", std::to_string(events));
   const u32 second = ends.ready();
