@@ -18,7 +18,8 @@ packages_run=(
 )
 packages_test=(
   python3-pyverbs git iproute2 iputils-ping infiniband-diags opensm "ibutils|" rdmacm-utils librdmacm-dev
-  netcat-traditional "iperf|" "ucx-utils|" "libfabric-bin|" "openmpi-bin|" "libopenmpi-dev|" "mpich|" "libmpich-dev|"
+  netcat-traditional "iperf|" "ucx-utils|" "libfabric-bin|" "openmpi-bin|" "libopenmpi-dev|" "netpipe-openmpi|"
+  "mpich|" "libmpich-dev|"
 )
 
 _package_installed() {

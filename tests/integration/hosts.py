@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hosts as places: networks, names and files of their own, programs that are started there, and job launchers.
+"""Hosts as places: networks, names and files of their own, and programs that are started there.
 
 Needs root or unprivileged user namespaces for most; where neither is allowed those cases are skipped, with softib's own
 word for why.
@@ -41,9 +41,13 @@ class Places(Fabric):
             os.chown(self.folder, user, user)
             self.environment["HOME"] = self.folder
 
+    def as_user(self, argv):
+        if not self.user:
+            return argv
+        return ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", *argv]
+
     def command(self, *words):
-        as_user = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"] if self.user else []
-        return [*as_user, *super().command(*words)]
+        return self.as_user(super().command(*words))
 
     def up(self):
         done = self.call("up", *self.words, seconds=120)
@@ -220,108 +224,6 @@ def ports_keep_their_files(places):
     same(places.text("host1", "env", "SOFTIB_HOST=host0", "ibstat", "-p"), wanted, "port GUIDs")
 
 
-# -- MPI
-
-MPI_PROGRAM = """
-#include <mpi.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-int main(int argc, char** argv) {
-  int rank, size, sum = 0, length;
-  char name[MPI_MAX_PROCESSOR_NAME];
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  MPI_Get_processor_name(name, &length);
-  if (argc > 1 && !strcmp(argv[1], "die") && rank == 1) kill(getpid(), SIGKILL);
-  int mine = rank + 1;
-  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  printf("rank %d of %d on %s sum %d\\n", rank, size, name, sum);
-  MPI_Finalize();
-}
-"""
-OPEN_MPI = ("mpicc.openmpi", "mpirun.openmpi", ["-H", "host0,host1", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self"])
-# Its UCX would take the HCA: here it is to be the network.
-MPICH = ("mpicc.mpich", "mpiexec.mpich", ["-hosts", "host0,host1", "-genv", "UCX_TLS", "tcp"])
-
-
-def mpi_program(places, compiler):
-    program = pathlib.Path(places.folder) / compiler
-    if not program.exists():
-        source = program.with_suffix(".c")
-        source.write_text(MPI_PROGRAM)
-        built = subprocess.run([compiler, "-o", program, source], capture_output=True, text=True, check=False)
-        if built.returncode:
-            raise Skip(f"{compiler} does not work here: {built.stderr.splitlines()[-1:]}")
-    return str(program)
-
-
-def ranks_on_both_hosts(places, which, host=None):
-    """From a host, or else from this machine after `eval "$(softib env)"`."""
-    compiler, launcher, words = which
-    need(compiler, launcher)
-    program = mpi_program(places, compiler)
-    command = [launcher, *words, "-n", "2", program]
-    if host:
-        output = places.text(host, *command, seconds=120)
-    else:
-        line = f'eval "$("{places.softib}" env)" && exec {" ".join(command)}'
-        done = subprocess.run(["bash", "-c", line], env=places.environment, cwd=places.folder, capture_output=True,
-                              text=True, timeout=120, check=False)
-        check(done.returncode == 0, f"{launcher}: {done.returncode}: {done.stdout}{done.stderr}")
-        output = done.stdout
-    found = sorted(line for line in output.splitlines() if line.startswith("rank"))
-    same(found, ["rank 0 of 2 on host0 sum 3", "rank 1 of 2 on host1 sum 3"], launcher)
-    start = time.monotonic()
-    places_left = processes_of(program)
-    while places_left and time.monotonic() < start + 10:
-        places_left = processes_of(program)
-    same(places_left, [], "processes left behind")
-
-
-def processes_of(word):
-    found = []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if word in (folder / "cmdline").read_text():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return [pid for pid in found if pid != os.getpid()]
-
-
-def open_mpi_from_a_host(places):
-    ranks_on_both_hosts(places, OPEN_MPI, "host0")
-
-
-def open_mpi_from_the_machine(places):
-    if not places.status()["namespaces"].get("link"):
-        raise Skip("the machine has no interface on the hosts' network")
-    ranks_on_both_hosts(places, OPEN_MPI)
-
-
-def mpich_from_a_host(places):
-    ranks_on_both_hosts(places, MPICH, "host1")
-
-
-def mpich_from_the_machine(places):
-    if not places.status()["namespaces"].get("link"):
-        raise Skip("the machine has no interface on the hosts' network")
-    ranks_on_both_hosts(places, MPICH)
-
-
-def a_killed_rank_ends_the_job(places):
-    compiler, launcher, words = OPEN_MPI
-    need(compiler, launcher)
-    program = mpi_program(places, compiler)
-    got, output = places.run("host0", [launcher, *words, "-n", "2", program, "die"], seconds=60)
-    check(got not in (0, None), f"status {got}: {output}")
-    wait_for(lambda: not processes_of(program), f"processes left: {processes_of(program)}")
-
-
 def the_hostfile(places):
     same(places.call("hostfile", "--slots", "2").stdout, "host0 slots=2\nhost1 slots=2\n", "Open MPI's")
     same(places.call("hostfile", "--slots", "2", "--format", "mpich").stdout, "host0:2\nhost1:2\n", "MPICH's")
@@ -330,8 +232,7 @@ def the_hostfile(places):
 ON_HOSTS = [a_host_has_its_own_name_and_network, names_lead_to_hosts_and_their_ports, hosts_reach_each_other,
             tcp_connects_by_name, another_host_is_not_localhost, static_programs_see_the_hcas,
             rdma_programs_run_between_hosts, a_command_is_itself, several_hosts_at_once, ssh_for_launchers,
-            ports_keep_their_files, open_mpi_from_a_host, open_mpi_from_the_machine, mpich_from_a_host,
-            mpich_from_the_machine, a_killed_rank_ends_the_job, the_hostfile]
+            ports_keep_their_files, the_hostfile]
 
 
 # -- whole fabrics
@@ -345,7 +246,7 @@ def as_another_user(softib):
         same(places.text("host0", "id", "-u"), str(OTHER_USER), "the user")
         same(places.text("host0", "sh", "-c", f'"{softib}" run host1 -- hostname'), "host1", "from host to host")
         for case in (a_host_has_its_own_name_and_network, hosts_reach_each_other, rdma_programs_run_between_hosts,
-                     ssh_for_launchers, open_mpi_from_a_host, mpich_from_a_host):
+                     ssh_for_launchers):
             try:
                 case(places)
             except Skip:
@@ -366,24 +267,6 @@ def processes_of_their_own(softib):
             program.process.send_signal(signal.SIGTERM)
             same(program.wait(10), -signal.SIGTERM, "a signal from outside")
             rdma_programs_run_between_hosts(places)
-
-
-def plain_hosts(softib):
-    """Without namespaces names lead to loopback addresses."""
-    with Places(softib, "--namespaces", "off") as places:
-        same(places.status()["namespaces"]["kind"], "plain", "kind")
-        same(places.text("host1", "hostname"), "host1", "hostname")
-        same(places.text("host0", "getent", "hosts", "host1").split()[:2], ["127.64.0.2", "host1"], "getent")
-        probe = "import socket as s; " \
-                "print(s.gethostname(), s.gethostbyname('host1'), s.gethostbyaddr('127.64.0.2')[0], " \
-                "s.getnameinfo(('127.64.0.1', 80), s.NI_NUMERICSERV)[0], s.getaddrinfo('host1-ib0', 80)[0][4][0])"
-        same(places.text("host0", sys.executable, "-c", probe), "host0 127.64.0.2 host1 host0 127.64.0.2", "names")
-        for case in (tcp_connects_by_name, several_hosts_at_once, open_mpi_from_a_host, mpich_from_a_host):
-            try:
-                case(places)
-            except Skip:
-                continue
-        check(not list(places.directory().glob("places*")), "a socket of the keeper's")
 
 
 def no_rights_are_told_once(softib):
@@ -503,7 +386,7 @@ def hosts_of_a_large_fabric_come_when_used(softib):
             same(len(children_of(keeper)), 2, "hosts after one was used")
 
 
-WHOLE = [as_another_user, processes_of_their_own, plain_hosts, no_rights_are_told_once,
+WHOLE = [as_another_user, processes_of_their_own, no_rights_are_told_once,
          nothing_is_left_of_a_killed_daemon, nothing_is_left_of_a_killed_keeper, nothing_is_left_after_down,
          a_dead_host_is_made_anew, two_fabrics_at_once, hosts_of_a_large_fabric_come_when_used]
 

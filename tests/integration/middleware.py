@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Message libraries over the virtual HCA: UCX, libfabric, and MPI over both.
+"""Message libraries over the virtual HCA: UCX and libfabric. launching.py has MPI over both.
 
     middleware.py [--softib PATH] [--filter REGEX]
 
@@ -7,10 +7,8 @@ Prints PASS, FAIL or SKIP for each case, and a total line.
 """
 
 import contextlib
-import pathlib
 import re
 import shutil
-import subprocess
 import sys
 
 from softib_fabric import Fabric, free_port, wait_listening
@@ -123,69 +121,14 @@ def libfabric_messages(softib):
         pingpong(fabric, "verbs;ofi_rxm", "rdm")
 
 
-# -- MPI ---------------------------------------------------------------------------------------------------------------
-
-
-def built(fabric, mpi):
-    """bench/mpi/ping.cpp for this MPI."""
-    program = pathlib.Path(fabric.softib).with_name(f"bench_ping_{mpi}")
-    if not program.exists() or not shutil.which(f"mpirun.{mpi}"):
-        raise Skip(f"{mpi} is not installed, or was not when this was built")
-    return str(program)
-
-
-def on_hosts(fabric, launcher, program, ranks, **environment):
-    """`ranks` ranks on each of two hosts, started by a launcher outside of the fabric."""
-    words = []
-    for host in ("host0", "host1"):
-        words += [":"] if words else []
-        words += ["-np", str(ranks), *fabric.command("run", host, "--", program, "check", "8", "5000", "300000")]
-    done = subprocess.run([*launcher, *words], env={**fabric.environment, **environment}, cwd=fabric.folder,
-                          capture_output=True, text=True, timeout=120, check=False)
-    check(done.returncode == 0 and done.stdout.split() == ["8", "1.000", "5000", "1.000", "300000", "1.000"],
-          f"{ranks} ranks a host: status {done.returncode}\n{done.stdout}{done.stderr}")
-
-
-def open_mpi_over_ucx(fabric):
-    program = built(fabric, "openmpi")
-    launcher = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ucx"]
-    for transport, ranks in (("rc_v,ud_v", 1), ("rc_v,ud_v", 2), ("ud_v", 1), ("rc_v,ud_v", 4)):
-        on_hosts(fabric, launcher, program, ranks, UCX_TLS=f"{transport},self")
-
-
-def from_host_to_host(fabric, ranks, *options, seconds=60):
-    """mpirun as on a cluster: from a shell on host0, to hosts by their names."""
-    launcher = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", str(ranks), "-H", "host0:8,host1:8",
-                "--map-by", "node", *options]
-    status, output = fabric.run("host0", [*launcher, built(fabric, "openmpi"), "check", "8", "300000"], seconds=seconds)
-    check(status == 0 and "300000 1.000" in output, f"{ranks} ranks, {' '.join(options)}: status {status}\n{output}")
-
-
-def open_mpi_from_host_to_host(softib):
-    with hosts_with_interfaces(softib) as fabric:
-        for ranks in (2, 4, 8):
-            from_host_to_host(fabric, ranks, "--mca", "pml", "ucx", "-x", "UCX_TLS=rc_v,ud_v,self")
-        from_host_to_host(fabric, 2, "--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include",
-                          "verbs;ofi_rxm")
-        from_host_to_host(fabric, 2, "--mca", "pml", "ob1", "--mca", "btl", "tcp,self")
-
-
-def mpich_over_ucx(fabric):
-    program = built(fabric, "mpich")
-    on_hosts(fabric, ["mpirun.mpich"], program, 1, UCX_TLS="rc_v,ud_v,self")
-    on_hosts(fabric, ["mpirun.mpich"], program, 2, UCX_TLS="rc_v,ud_v,self")
-
-
 UCX = (ucx_lists_the_device, ucx_sends_tagged_messages, ucx_sends_a_stream, ucx_sends_active_messages,
        ucx_writes_and_reads_remote_memory, ucx_has_atomics, registration_caches_see_what_a_program_unmaps)
-MPI = (open_mpi_over_ucx, mpich_over_ucx)
-ON_NAMED_HOSTS = (libfabric_messages, open_mpi_from_host_to_host)
 
 
 def main():
     suite = Suite(new_parser(__doc__))
-    suite.on("hosts: 2\n", (*UCX, libfabric_lists_the_provider, *MPI))
-    suite.alone(ON_NAMED_HOSTS)
+    suite.on("hosts: 2\n", (*UCX, libfabric_lists_the_provider))
+    suite.alone((libfabric_messages,))
     return suite.conclude()
 
 
