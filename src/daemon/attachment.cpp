@@ -1,6 +1,7 @@
 // Processes and contexts: coming in, opening devices, sharing contexts, reaching each other's memory.
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
 #include <cstring>
 
@@ -15,6 +16,11 @@ Result<Fd> duplicate(int fd) {
   return copy < 0 ? Result<Fd>(fail(errno)) : Result<Fd>(Fd(copy));
 }
 
+u64 lockable_memory() {
+  struct rlimit limit {};
+  return ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
 }  // namespace
 
 Result<ipc::Attach::Reply> Control::attach(Caller& caller, const ipc::Attach::Request& request) {
@@ -26,7 +32,7 @@ Result<ipc::Attach::Reply> Control::attach(Caller& caller, const ipc::Attach::Re
   if (caller.peer.attached()) return fail(EINVAL);
   auto own = duplicate(file_->fd());
   if (!own) return fail(own.error());
-  ipc::Attach::Reply reply{0, 0, ipc::segment_size, 0, 0};
+  ipc::Attach::Reply reply{0, 0, ipc::segment_size, 0, 0, lockable_memory()};
   if (request.is_tool) {
     caller.peer.is_tool = true;
     caller.given = std::move(*own);

@@ -226,6 +226,7 @@ const Control::Row* Rows::find(ipc::Op op) {
       row<ipc::OpenRdmaCm, &Control::open_rdma_cm>(process),
       row<ipc::RdmaCmCommand, &Control::rdma_cm_command>(process),
       row<ipc::SetAddresses, &Control::set_addresses>(attachment),
+      row<ipc::MachineSocket, &Control::machine_socket>(nothing),
   };
   for (const Control::Row& candidate : table)
     if (candidate.op == op) return &candidate;

@@ -182,6 +182,7 @@ class Control : private hca::RepairSink {
   void kill_programs(u32 host, ipc::Fault::Reply& reply);
   Result<ipc::PrepareHost::Reply> prepare_host(Caller& caller, const ipc::PrepareHost::Request& request);
   Result<ipc::ReadCounter::Reply> read_counter(Caller& caller, const ipc::ReadCounter::Request& request);
+  Result<ipc::MachineSocket::Reply> machine_socket(Caller& caller, const ipc::MachineSocket::Request& request);
   [[nodiscard]] Result<u32> host_for_programs(std::string_view name) const;  // ENODEV, EPERM
   [[nodiscard]] u32 device_named(u32 host, std::string_view name) const;
   [[nodiscard]] u32 umad_port(u32 host, u32 number) const;

@@ -86,6 +86,8 @@ class ProcessMemory {
   // Before any share(); stays for good. nullptr: there is none.
   virtual void set_own_thread(OwnThread* thread) = 0;
 
+  // What RLIMIT_MEMLOCK stands at where nobody has set one (hca/memory/lock_limit.h).
+  virtual void set_usual_limit(u64 bytes) = 0;
   // RLIMIT_MEMLOCK accounting, as the kernel's: pages of all registrations together, CAP_IPC_LOCK exempt.
   // ENOMEM when `length` more would pass the limit.
   virtual Result<void> charge(u64 address, u64 length) = 0;

@@ -135,6 +135,7 @@ Result<Session*> Session::attach() {
   session->memory_ = std::move(*memory);
   session->slot_ = reply->slot;
   session->host_ = reply->host;
+  session->memory_->set_usual_limit(reply->memlock);
   session->engine_ = Engine::create(*segment, *session->client_, reply->slot, session->memory_->fd());
   session->memory_->set_own_thread(&session->engine_->helper_thread());
   return session.release();

@@ -58,6 +58,7 @@ enum class Op : u32 {
   open_rdma_cm,
   rdma_cm_command,
   set_addresses,
+  machine_socket,
 };
 
 inline constexpr u32 max_message = 32 * 1024;
@@ -94,6 +95,7 @@ struct Attach {
     u64 segment_size;
     u32 host;  // index
     u32 reserved;
+    u64 memlock;  // RLIMIT_MEMLOCK of softibd in bytes: what this machine gives everybody (hca/memory/lock_limit.h)
   };
 };
 
@@ -754,6 +756,21 @@ struct ReadCounter {
   };
   struct Reply {
     u64 value;
+  };
+};
+
+// A TCP socket of the machine's network, as a descriptor, for a program in a host's namespaces to which the machine's
+// address is out of reach: without root no interface joins the machine to its hosts. ENETUNREACH: the address is none
+// of this machine's, or there is a way. Needs no attachment.
+struct MachineSocket {
+  static constexpr Op op = Op::machine_socket;
+  struct Request {
+    u32 family;       // AF_INET: the first four bytes of `address`
+    u32 is_last_try;  // 1: the network has said that there is no way
+    u8 address[16];
+  };
+  struct Reply {
+    u8 address[16];  // what to connect the socket to
   };
 };
 

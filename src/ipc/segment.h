@@ -23,7 +23,7 @@
 namespace softib::ipc {
 
 // Bumped with every change of layout or protocol; shim and daemon of different versions refuse each other (EPROTO).
-inline constexpr u32 interface_version = 4;
+inline constexpr u32 interface_version = 5;
 inline constexpr u64 segment_magic = 0x31'42'49'74'66'6f'53ULL;  // "SoftIB1"
 
 inline constexpr u32 max_processes = 4096;

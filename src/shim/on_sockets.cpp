@@ -5,6 +5,7 @@
 
 #include "ipc/passed_fds.h"
 #include "shim/libc.h"
+#include "shim/machine.h"
 #include "shim/netlink_file.h"
 #include "shim/on.h"
 
@@ -47,7 +48,14 @@ int bind(int fd, const sockaddr* address, socklen_t length) {
 }
 
 int connect(int fd, const sockaddr* address, socklen_t length) {
-  return is_netlink(fd) ? 0 : libc::connect(fd, address, length);
+  if (is_netlink(fd)) return 0;
+  sockaddr_storage machine;
+  if (is_machine_on_network(address, length) && move_to_machine(fd, address, length, Way::unknown, machine))
+    return libc::connect(fd, reinterpret_cast<sockaddr*>(&machine), length);
+  const int done = libc::connect(fd, address, length);
+  if (done == 0 || (errno != ENETUNREACH && errno != EHOSTUNREACH)) return done;
+  if (!move_to_machine(fd, address, length, Way::none, machine)) return done;
+  return libc::connect(fd, reinterpret_cast<sockaddr*>(&machine), length);
 }
 
 int getsockname(int fd, sockaddr* address, socklen_t* length) {

@@ -17,7 +17,7 @@ class ControlHostile : public ControlTest {
     return bytes;
   }
 
-  static constexpr u32 last_op = static_cast<u32>(ipc::Op::set_addresses);
+  static constexpr u32 last_op = static_cast<u32>(ipc::Op::machine_socket);
 };
 
 TEST_F(ControlHostile, SizesAreExact) {
@@ -40,8 +40,9 @@ TEST_F(ControlHostile, SizesAreExact) {
 TEST_F(ControlHostile, NothingBeforeAttach) {
   u32 peer = control_->connect(1);
   for (u32 op = 2; op <= last_op; ++op) {
-    const bool for_anybody =
-        op == static_cast<u32>(ipc::Op::prepare_host) || op == static_cast<u32>(ipc::Op::read_counter);
+    const bool for_anybody = op == static_cast<u32>(ipc::Op::prepare_host) ||
+                             op == static_cast<u32>(ipc::Op::read_counter) ||
+                             op == static_cast<u32>(ipc::Op::machine_socket);
     EXPECT_EQ(send(peer, message(op, 1, 0)), for_anybody ? EINVAL : ENOTCONN) << op;
   }
   EXPECT_EQ(send(12345, message(2, 1, 0)), ENOTCONN) << "no such peer";
@@ -95,7 +96,8 @@ TEST_F(ControlHostile, RandomRequests) {
                              sizeof(ipc::ReadCounter::Request),
                              0UL,
                              sizeof(ipc::RdmaCmCommand::Request),
-                             sizeof(ipc::SetAddresses::Request)};
+                             sizeof(ipc::SetAddresses::Request),
+                             sizeof(ipc::MachineSocket::Request)};
   static_assert(sizes.size() == last_op);
   int carried_out = 0;
   for (int round = 0; round < 20; ++round) {

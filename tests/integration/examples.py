@@ -7,9 +7,12 @@ Prints PASS, FAIL or SKIP for each case, and a total line.
 """
 
 import pathlib
+import re
 import subprocess
 import sys
 
+from hosts import need
+from launching import FROM_MACHINE, Shells
 from softib_fabric import ROOT, free_port
 from suite import Skip, Suite, check, described, new_parser, run, wait_for
 
@@ -57,32 +60,45 @@ def echo_by_rdma_cm(fabric):
     check('server: got "and again"' in server.output(), server.output())
 
 
-def allreduce(fabric):
-    program = built(fabric, "mpi_allreduce_openmpi")
-    words = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ucx"]
-    for host in ("host0", "host1"):
-        words += [*([] if host == "host0" else [":"]), "-np", "1", *fabric.command("run", host, "--", program, "2")]
-    done = subprocess.run(words, env={**fabric.environment, "UCX_TLS": "rc_v,ud_v,self"}, cwd=fabric.folder,
-                          capture_output=True, text=True, timeout=120, check=False)
-    check(done.returncode == 0 and "2 ranks, 2 MiB" in done.stdout and "result right" in done.stdout,
-          f"status {done.returncode}\n{done.stdout}{done.stderr}")
+# -- on hosts with networks of their own, where there are such, and from this machine's shell
 
 
-def torch_training(fabric):
-    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode:
+class AnyHosts(Shells):
+    def needs(self):
+        """Nothing: the examples run on hosts without namespaces too."""
+
+
+def allreduce(places):
+    for mpi, words in (("openmpi", ["--mca", "pml", "ucx"]), ("mpich", [])):
+        program = built(places, f"mpi_allreduce_{mpi}")
+        need(f"mpirun.{mpi}")
+        command = [f"mpirun.{mpi}", "-host" if mpi == "mpich" else "-H", "host0,host1", *words, program, "2"]
+        output = places.launch(FROM_MACHINE, command).stdout
+        check("2 ranks, 2 MiB" in output and "result right" in output, f"{mpi}: {output}")
+
+
+def torch_training(places):
+    """The loss goes down, and all ranks have the same weights at the end."""
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode:
         raise Skip("python3-torch is not installed")
-    ranks = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
-    command = ["/usr/bin/python3", str(EXAMPLES / "train_ddp.py"), "--epochs", "3"]
-    other = fabric.start("host1", command, RANK="1", **ranks)
+    ranks = {"MASTER_ADDR": "host0", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    if places.status()["namespaces"]["kind"] == "namespaces":
+        ranks.update(MASTER_ADDR="host0-ib0", GLOO_SOCKET_IFNAME="ib0")
+    command = [python, str(EXAMPLES / "train_ddp.py"), "--epochs", "3"]
+    other = places.start("host1", command, RANK="1", **ranks)
     try:
-        status, output = fabric.run("host0", command, seconds=120, RANK="0", **ranks)
-        check(status == 0 and output.count("epoch ") == 3 and "weights of 2 ranks equal" in output, output)
+        status, output = places.run("host0", command, seconds=120, RANK="0", **ranks)
+        losses = [float(loss) for loss in re.findall(r"^epoch \d: loss ([\d.]+)$", output, re.M)]
+        check(len(losses) == 3 and losses[0] > losses[1] > losses[2], f"losses {losses}: {output}")
+        check(status == 0 and "weights of 2 ranks equal" in output, f"status {status}: {output}")
         check(other.wait(30) == 0, other.output())
     finally:
         other.stop()
 
 
-CASES = (write_with_immediate, write_with_immediate_tells_what_it_lacks, echo_by_rdma_cm, allreduce, torch_training)
+ON_PLACES = (allreduce, torch_training)
+CASES = (write_with_immediate, write_with_immediate_tells_what_it_lacks, echo_by_rdma_cm)
 
 
 def write_with_immediate_on_ethernet(softib):
@@ -94,6 +110,9 @@ def write_with_immediate_on_ethernet(softib):
 def main():
     suite = Suite(new_parser(__doc__))
     suite.on("hosts: 2\n", CASES)
+    if suite.chosen(ON_PLACES):
+        with AnyHosts(suite.arguments.softib) as places:
+            suite.run_each(suite.chosen(ON_PLACES), places)
     suite.alone((write_with_immediate_on_ethernet,))
     return suite.conclude()
 

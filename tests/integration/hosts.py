@@ -44,7 +44,9 @@ class Places(Fabric):
     def as_user(self, argv):
         if not self.user:
             return argv
-        return ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", *argv]
+        # With as much memory to lock as distributions allow.
+        return ["prlimit", "--memlock=8388608", "setpriv", f"--reuid={self.user}", f"--regid={self.user}",
+                "--clear-groups", *argv]
 
     def command(self, *words):
         return self.as_user(super().command(*words))
@@ -52,6 +54,9 @@ class Places(Fabric):
     def up(self):
         done = self.call("up", *self.words, seconds=120)
         check(done.returncode == 0, f"softib up: {done.stdout}{done.stderr}{self.daemon_log()}")
+        self.needs()
+
+    def needs(self):
         if "off" not in self.words:
             need_namespaces(self)
 

@@ -17,7 +17,7 @@ import sys
 import time
 
 from hosts import OTHER_USER, Places, need, same
-from softib_fabric import own_group
+from softib_fabric import Program, own_group
 from suite import Mismatch, Skip, Suite, check, new_parser, wait_for
 
 # Over the HCA and nothing else.
@@ -80,8 +80,8 @@ class Shells(Places):
 class Machine(Shells):
     """Where root runs the tests, a machine with a network of its own: no other fabric has its addresses already."""
 
-    def __init__(self, softib, user=None):
-        super().__init__(softib, user=user)
+    def __init__(self, softib, *words, user=None):
+        super().__init__(softib, *words, user=user)
         self.network = None
         if os.geteuid() == 0:
             setting_up = "ip link set lo up && ip link add lan0 type bridge && ip addr add 192.0.2.1/24 dev lan0 && " \
@@ -103,6 +103,48 @@ class Machine(Shells):
 
     def command(self, *words):
         return self.on_machine(super().command(*words))
+
+
+# -- the machine, as programs on hosts see it
+
+SERVER = """
+import socket
+server = socket.create_server(("0.0.0.0", 4713))
+print("up", flush=True)
+while True:
+    client, _ = server.accept()
+    client.sendall(b"the machine")
+"""
+CLIENT = """
+import errno, fcntl, select, socket, sys
+def talk(address, nonblocking):
+    client = socket.socket()
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    client.setblocking(not nonblocking)
+    flags = fcntl.fcntl(client, fcntl.F_GETFD), fcntl.fcntl(client, fcntl.F_GETFL)
+    assert client.connect_ex((address, 4713)) in ((0, errno.EINPROGRESS) if nonblocking else (0,)), address
+    assert flags == (fcntl.fcntl(client, fcntl.F_GETFD), fcntl.fcntl(client, fcntl.F_GETFL))
+    assert client.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert select.select([client], [], [], 10)[0]
+    return client.recv(99).decode()
+for address in sys.argv[1:]:
+    print(talk(address, False), talk(address, True))
+print(errno.errorcode[socket.socket().connect_ex(("192.0.2.99", 4713))])
+print(errno.errorcode[socket.socket().connect_ex((sys.argv[1], 4714))])
+"""
+
+
+def hosts_reach_the_machine(places):
+    """By its name, and by its address on a network of its own, with which a launcher's daemons are told to report."""
+    if not places.network:
+        raise Skip("needs a network of the machine's own, which root makes")
+    server = Program(places.on_machine([sys.executable, "-c", SERVER]), places.environment, places.folder)
+    try:
+        wait_for(lambda: "up" in server.output(), "the server did not start")
+        said = places.text("host1", "/usr/bin/python3", "-c", CLIENT, os.uname().nodename, "192.0.2.1")
+        same(said.split("\n"), ["the machine the machine"] * 2 + ["ENETUNREACH", "ECONNREFUSED"], "what was said")
+    finally:
+        server.stop()
 
 
 # -- a job from its beginning to its end
@@ -139,8 +181,8 @@ def mpich_from_the_machine(places):
 
 def netpipe(places, where, options):
     need("NPopenmpi", "mpirun.openmpi")
-    table = places.launch(where, ["mpirun.openmpi", "-H", "host0,host1", *options, "NPopenmpi", "-u", "4096", "-p", "0",
-                                  "-n", "5"]).stderr
+    command = ["mpirun.openmpi", "-H", "host0,host1", *options, "NPopenmpi"]
+    table = places.launch(where, [*command, "-l", "2048", "-u", "4096", "-p", "0", "-n", "5"]).stderr
     check(re.search(r" 4096 bytes .* Mbps in ", table), table)
 
 
@@ -155,7 +197,7 @@ def netpipe_over_libfabric_and_tcp(places):
 
 
 def collectives(places, launcher, where, ranks, options=()):
-    sizes = ("1", "1000", "40000") if ranks == 2 else ()
+    sizes = ("1", "1000", "40000") if ranks == 2 else ("1000",)
     command = launcher.command(places, "collectives", *sizes, ranks=ranks, options=options)
     output = places.launch(where, command, seconds=120).stdout
     same(output.strip(), f"collectives of {ranks} ranks right", f"{launcher.mpi}, {' '.join(options)}")
@@ -171,6 +213,10 @@ def collectives_of_open_mpi(places):
 def collectives_of_mpich(places):
     for ranks, where in ((2, FROM_MACHINE), (4, FROM_HOST), (8, FROM_MACHINE)):
         collectives(places, MPICH, where, ranks, ["-genv", "UCX_TLS", "rc_v,ud_v,self"])
+
+
+def ucx_registers_more_than_users_may_lock(places):
+    collectives(places, MPICH, FROM_MACHINE, 2)
 
 
 # -- a job that is ended
@@ -270,7 +316,8 @@ def every_end_from_everywhere(places):
                       f"{time.monotonic() - begin:.1f} s", flush=True)
 
 
-FROM_ANYWHERE = [open_mpi_from_a_host, open_mpi_from_the_machine, mpich_from_a_host, mpich_from_the_machine]
+FROM_ANYWHERE = [hosts_reach_the_machine, open_mpi_from_a_host, open_mpi_from_the_machine, mpich_from_a_host,
+                 mpich_from_the_machine]
 CASES = [*FROM_ANYWHERE, netpipe_over_ucx, netpipe_over_libfabric_and_tcp, collectives_of_open_mpi,
          collectives_of_mpich, a_killed_rank_ends_the_job, a_killed_mpirun_ends_the_job, an_interrupt_ends_the_job]
 
@@ -290,7 +337,12 @@ def main():
     parser = new_parser(__doc__)
     parser.add_argument("--full", action="store_true", help="end jobs in every way, from everywhere")
     suite = Suite(parser)
-    on_machine(suite, [*CASES, every_end_from_everywhere] if suite.arguments.full else CASES)
+    cases = [*CASES, every_end_from_everywhere] if suite.arguments.full else CASES
+    on_machine(suite, cases)
+    if os.geteuid() == 0:
+        print("as another user:")
+        on_machine(suite, cases if suite.arguments.full else [*FROM_ANYWHERE, ucx_registers_more_than_users_may_lock],
+                   user=OTHER_USER)
     return suite.conclude()
 
 

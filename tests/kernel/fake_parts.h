@@ -88,6 +88,7 @@ class FakeProcessMemory final : public hca::ProcessMemory {
   bool holds(const void*, u64) const override { return false; }
   Usage usage() const override { return {}; }
   void set_own_thread(hca::OwnThread*) override {}
+  void set_usual_limit(u64) override {}
   Result<void> charge(u64 address, u64 length) override {
     if (length > memlock_limit) return fail(ENOMEM);
     ++charges[{address, length}];

@@ -194,6 +194,22 @@ TEST(LockLimit, RegistrationsAddUpAndAreGivenBack) {
             "");
 }
 
+TEST(LockLimit, WhatTheMachineGivesEverybodyIsNoLimit) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              const struct rlimit rule { 16 * page, 16 * page };
+              ::setrlimit(RLIMIT_MEMLOCK, &rule);
+              if (::getuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) return "can't give up rights";
+              LockLimit lock;
+              lock.set_usual(17 * page);
+              if (lock.charge(0x10000, 17 * page)) return "a lower limit does not count";
+              lock.set_usual(16 * page);
+              if (!lock.charge(0x10000, 1000 * page)) return "refused";
+              lock.uncharge(0x10000, 1000 * page);
+              return "";
+            }),
+            "");
+}
+
 TEST(LockLimit, CapIpcLockIsExempt) {
   if (::getuid() != 0) GTEST_SKIP() << "not root";
   EXPECT_EQ(in_child([]() -> std::string {

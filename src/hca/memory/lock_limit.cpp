@@ -27,7 +27,7 @@ Result<void> LockLimit::charge(u64 address, u64 length) {
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
   const u64 now = pinned_bytes_.fetch_add(pages->size(), std::memory_order_relaxed) + pages->size();
   if (now <= page_floor(limit.rlim_cur) && limit.rlim_cur != 0) return {};
-  if (may_lock_without_limit()) return {};
+  if (limit.rlim_cur >= usual_.load(std::memory_order_relaxed) || may_lock_without_limit()) return {};
   pinned_bytes_.fetch_sub(pages->size(), std::memory_order_relaxed);
   return fail(limit.rlim_cur == 0 ? EPERM : ENOMEM);
 }

@@ -36,6 +36,7 @@ class FileMemory final : public ProcessMemory {
   void after_fork_in_child() override;
   [[nodiscard]] Usage usage() const override;
   void set_own_thread(OwnThread* thread) override { own_thread_ = thread; }
+  void set_usual_limit(u64 bytes) override { limit_.set_usual(bytes); }
   Result<void> charge(u64 address, u64 length) override { return limit_.charge(address, length); }
   void uncharge(u64 address, u64 length) override { limit_.uncharge(address, length); }
 
