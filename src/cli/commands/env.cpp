@@ -1,9 +1,13 @@
 #include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 
 #include <memory>
 
 #include "cli/commands/commands.h"
 #include "cli/environment.h"
+#include "cli/session_folder.h"
+#include "cli/status_query.h"
 
 namespace softib::cli {
 
@@ -39,6 +43,27 @@ void print_variables(const std::vector<Variable>& variables, bool plain) {
   }
 }
 
+bool has_address_beside_loopback() {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) < 0) return true;  // nothing is known against it
+  bool found = false;
+  for (const ifaddrs* one = all; one && !found; one = one->ifa_next)
+    found = one->ifa_addr && one->ifa_addr->sa_family == AF_INET && !(one->ifa_flags & IFF_LOOPBACK);
+  ::freeifaddrs(all);
+  return found;
+}
+
+// Launchers' daemons on hosts report to an address of the machine, and loopback is each host's own.
+void tell_of_loopback(const std::string& fabric) {
+  auto folder = running_folder(fabric);
+  if (!folder || has_address_beside_loopback()) return;
+  auto status = query_status(*folder);
+  if (!status || (*status)["namespaces"].value("kind", "") != "namespaces") return;
+  fmt::print(stderr,
+             "softib: note: this machine has no address but loopback, by which hosts don't find Open MPI's mpirun: "
+             "start it on a host ('softib run host0 -- mpirun ...')\n");
+}
+
 int env(const EnvOptions& options) {
   if (options.unset) {
     print_variables(outside_environment(), options.plain);
@@ -48,6 +73,7 @@ int env(const EnvOptions& options) {
     auto variables = launching_environment(options.name);
     if (!variables) return complain(variables.error().text);
     print_variables(*variables, options.plain);
+    tell_of_loopback(options.name);
     return 0;
   }
   auto host = host_environment(options.name, options.host);
