@@ -7,10 +7,16 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <vector>
 
 #include "fabric/addresses.h"
 #include "fabric/error.h"
@@ -59,6 +65,28 @@ Fd list_of_hosts(const fabric::Fabric& fabric) {
 std::string machine_name() {
   char name[65]{};
   return ::gethostname(name, sizeof name - 1) == 0 && fabric::valid_host_name(name) ? name : "";
+}
+
+std::string link_target(const std::string& path) {
+  char target[NAME_MAX + 1];
+  const ssize_t length = ::readlink(path.c_str(), target, sizeof target);
+  return length > 0 ? std::string(target, static_cast<size_t>(length)) : std::string();
+}
+
+std::vector<pid_t> all_processes() {
+  std::vector<pid_t> pids;
+  std::error_code gone;
+  for (std::filesystem::directory_iterator entry("/proc", gone), end; !gone && entry != end; entry.increment(gone))
+    if (const pid_t pid = std::atoi(entry->path().filename().c_str()); pid > 0) pids.push_back(pid);
+  return pids;
+}
+
+pid_t parent_of(pid_t pid) {
+  const auto text = fabric::read_file(fmt::format("/proc/{}/stat", pid));
+  const size_t name_end = text ? text->rfind(')') : std::string::npos;
+  pid_t parent = 0;
+  if (name_end != std::string::npos) (void)std::sscanf(text->c_str() + name_end, ") %*c %d", &parent);
+  return parent;
 }
 
 bool readable_within(int fd, int milliseconds) {
@@ -132,6 +160,31 @@ fabric::Parsed<void> HostsKeeper::wait_until_ready() {
   spdlog::info("hosts have namespaces of their own; process {} keeps them{}{}", child_.pid, note_.empty() ? "" : ": ",
                note_);
   return {};
+}
+
+// By the link that the keeper has made for the host's name space (ipc/places.h).
+bool HostsKeeper::is_on(pid_t pid, std::string_view host) const {
+  const std::string names = link_target(fmt::format("/proc/{}/ns/uts", pid));  // "uts:[4026531838]"
+  const size_t begin = names.find('[') + 1;
+  if (begin == 0) return false;
+  const std::string_view inode = std::string_view(names).substr(begin, names.find(']') - begin);
+  return link_target(fmt::format("{}/{}/{}", dir_, ipc::places_folder, inode)) == host;
+}
+
+u32 HostsKeeper::kill_all_on(std::string_view host, std::set<pid_t> spared) const {
+  constexpr int passes = 3;  // for those that others start meanwhile
+  u32 killed = 0;
+  for (int pass = 0; pass < passes && kind() == ipc::PlaceKind::namespaces; ++pass) {
+    for (const pid_t pid : all_processes()) {
+      if (spared.contains(pid)) continue;
+      // The handle first: it is of the process that is looked at then.
+      const Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+      if (!handle || !is_on(pid, host) || parent_of(pid) == child_.pid) continue;
+      spared.insert(pid);
+      killed += ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0) == 0;
+    }
+  }
+  return killed;
 }
 
 // Where the preload library and the hosts' mounts look for it.

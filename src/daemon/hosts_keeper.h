@@ -5,7 +5,9 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "base/fd.h"
 #include "daemon/child_process.h"
@@ -32,6 +34,10 @@ class HostsKeeper {
   void ended();
   void told();
 
+  // Sends SIGKILL to every process in the host's namespaces but those in `spared` and the one that holds them; how
+  // many.
+  u32 kill_all_on(std::string_view host, std::set<pid_t> spared) const;
+
   // For status.
   [[nodiscard]] pid_t pid() const { return child_.pid; }
   [[nodiscard]] bool in_user_namespace() const { return user_namespace_; }
@@ -42,6 +48,7 @@ class HostsKeeper {
   [[nodiscard]] fabric::Parsed<void> begin(const Programs& programs);
   [[nodiscard]] fabric::Parsed<void> wait_until_ready();
   void stop();
+  [[nodiscard]] bool is_on(pid_t pid, std::string_view host) const;
   [[nodiscard]] fabric::Parsed<void> write_names(bool own_network) const;
 
   const fabric::Fabric& fabric_;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "daemon/control.h"
+#include "daemon/hosts_keeper.h"
 
 namespace softib::daemon {
 
@@ -101,15 +103,19 @@ Result<ipc::Fault::Reply> Control::fault(Caller& caller, const ipc::Fault::Reque
   return reply;
 }
 
+// Those with an HCA open, wherever they run, and all that are in the host's namespaces.
 void Control::kill_programs(u32 host, ipc::Fault::Reply& reply) {
+  std::set<pid_t> known;
   for (const auto& [id, peer] : peers_) {
     const ProcessObject* process = peer.slot ? processes_.find(peer.slot) : nullptr;
     if (!process || process->host != host) continue;
+    known.insert(process->pid);
     const bool killed = world_.watcher.kill(id);
     spdlog::info("process {} ({}) {} with its host", process->pid, process->program,
                  killed ? "is killed" : "can't be killed");
     ++(killed ? reply.killed : reply.spared);
   }
+  if (keeper_) reply.killed += keeper_->kill_all_on(fabric_.hosts[host].name, std::move(known));
 }
 
 void Control::umad_readable(u32 file, u64 now) {

@@ -229,6 +229,23 @@ def ports_keep_their_files(places):
     same(places.text("host1", "env", "SOFTIB_HOST=host0", "ibstat", "-p"), wanted, "port GUIDs")
 
 
+def all_programs_of_a_dead_host_die(places):
+    """Those that use no HCA too, and no other host's."""
+    victim, other = (places.start(host, ["sleep", "100"]) for host in ("host1", "host0"))
+    try:
+        wait_for(lambda: all(pathlib.Path(f"/proc/{program.process.pid}/comm").read_text() == "sleep\n"
+                             for program in (victim, other)), "sleep does not run")
+        check("killed" in places.call("host", "host1", "kill").stdout, "the command does not say so")
+        same(victim.wait(10), -signal.SIGKILL, "a program on the dead host")
+        same(other.poll(), None, "a program on another host")
+        same(places.call("run", "host1", "true").returncode, 125, "a program for the dead host")
+        same(places.call("host", "host1", "on").returncode, 0, "on")
+        same(places.text("host1", "hostname"), "host1", "hostname after it is on again")
+    finally:
+        for program in (victim, other):
+            program.stop()
+
+
 def the_hostfile(places):
     same(places.call("hostfile", "--slots", "2").stdout, "host0 slots=2\nhost1 slots=2\n", "Open MPI's")
     same(places.call("hostfile", "--slots", "2", "--format", "mpich").stdout, "host0:2\nhost1:2\n", "MPICH's")
@@ -237,7 +254,7 @@ def the_hostfile(places):
 ON_HOSTS = [a_host_has_its_own_name_and_network, names_lead_to_hosts_and_their_ports, hosts_reach_each_other,
             tcp_connects_by_name, another_host_is_not_localhost, static_programs_see_the_hcas,
             rdma_programs_run_between_hosts, a_command_is_itself, several_hosts_at_once, ssh_for_launchers,
-            ports_keep_their_files, the_hostfile]
+            ports_keep_their_files, the_hostfile, all_programs_of_a_dead_host_die]
 
 
 # -- whole fabrics
@@ -251,7 +268,7 @@ def as_another_user(softib):
         same(places.text("host0", "id", "-u"), str(OTHER_USER), "the user")
         same(places.text("host0", "sh", "-c", f'"{softib}" run host1 -- hostname'), "host1", "from host to host")
         for case in (a_host_has_its_own_name_and_network, hosts_reach_each_other, rdma_programs_run_between_hosts,
-                     ssh_for_launchers):
+                     ssh_for_launchers, all_programs_of_a_dead_host_die):
             try:
                 case(places)
             except Skip:

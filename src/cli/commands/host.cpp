@@ -8,11 +8,11 @@ namespace softib::cli {
 namespace {
 
 constexpr const char* host_examples =
-    R"(  kill, off    the host dies: programs that use its HCAs get SIGKILL, its links go down, its HCAs are gone
+    R"(  kill, off    the host dies: its programs get SIGKILL, its links go down, its HCAs are gone
   on           its HCAs come back without LIDs, for the subnet manager to find
   reboot       both, with --after TIME in between (default 1s; a number alone: ms)
 
-Programs that have not opened an RDMA device are not known to softibd and live on.
+Where hosts have no namespaces, programs that have not opened an RDMA device are not known to softibd and live on.
 
 Examples:
   softib host host1 kill
