@@ -46,7 +46,7 @@ void copy_options(int from, int to) {
   }
 }
 
-bool replace(int fd, Fd other) {
+bool take_place_of(int fd, Fd other) {
   copy_options(fd, other.get());
   const int status = ::fcntl(fd, F_GETFL);
   const int flags = ::fcntl(fd, F_GETFD);
@@ -55,7 +55,7 @@ bool replace(int fd, Fd other) {
 }
 
 // With the bytes of the address changed.
-void put_address(sockaddr_storage& to, const u8 (&bytes)[16]) {
+void put_address_bytes(sockaddr_storage& to, const u8 (&bytes)[16]) {
   if (to.ss_family == AF_INET)
     std::memcpy(&reinterpret_cast<sockaddr_in&>(to).sin_addr, bytes, sizeof(in_addr));
   else
@@ -72,15 +72,15 @@ Result<ipc::MachineSocket::Reply> ask_for_socket(const Tree& tree, const HostAdd
   return reply;
 }
 
-bool move(int fd, const sockaddr* address, socklen_t length, Way way, sockaddr_storage& machine) {
+bool move_socket(int fd, const sockaddr* address, socklen_t length, Way way, sockaddr_storage& machine) {
   const Tree* tree = Tree::find();
   const auto wanted = tree ? address_in(address, length) : std::nullopt;
   if (!wanted || length > sizeof machine || !is_stream(fd)) return false;
   Fd socket;
   auto reply = ask_for_socket(*tree, *wanted, way, socket);
-  if (!reply || !socket || !replace(fd, std::move(socket))) return false;
+  if (!reply || !socket || !take_place_of(fd, std::move(socket))) return false;
   std::memcpy(&machine, address, length);
-  put_address(machine, reply->address);
+  put_address_bytes(machine, reply->address);
   return true;
 }
 
@@ -95,7 +95,7 @@ bool is_machine_on_network(const sockaddr* address, socklen_t length) {
 
 bool move_to_machine(int fd, const sockaddr* address, socklen_t length, Way way, sockaddr_storage& machine) {
   const int kept = errno;
-  const bool moved = move(fd, address, length, way, machine);
+  const bool moved = move_socket(fd, address, length, way, machine);
   errno = kept;
   return moved;
 }
