@@ -10,7 +10,7 @@ packages_build=(
   g++ cmake ninja-build pkg-config
   libcli11-dev libfmt-dev libspdlog-dev libexpected-dev nlohmann-json3-dev libyaml-cpp-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
-  libibverbs-dev libibumad-dev libnl-3-dev libnl-route-3-dev linux-libc-dev "lowdown|"
+  libibverbs-dev libibumad-dev libnl-3-dev libnl-route-3-dev linux-libc-dev libhwy-dev "lowdown|"
 )
 packages_run=(
   rdma-core ibverbs-utils ibverbs-providers perftest qperf
