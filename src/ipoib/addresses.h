@@ -56,10 +56,11 @@ struct Prefixed {
 //   | flags |  QPN of UD QP  |           port GID           |
 //   +-------+----------------+------------------------------+
 //     0x80: takes RC connections, 0x40: UC connections, by the CM (RFC 4755)
-//     0x01: takes RC connections made by messages on the UD QP (connection_message.h); others take no notice of it
+//     0x01: takes RC connections made by messages on the UD QP (connection_message.h)
+//     0x02: takes packets whose checksum is open (packets.h); others take no notice of these two
 struct HardwareAddress {
   static constexpr u32 size = 20;
-  static constexpr u8 takes_messages = 0x01;
+  static constexpr u8 takes_messages = 0x01, takes_open = 0x02;
 
   u8 flags = 0;
   u32 qpn = 0;

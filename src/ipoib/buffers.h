@@ -28,20 +28,14 @@ struct Slot {
   [[nodiscard]] u8* packet() const { return data + packet_at; }
   [[nodiscard]] View view() const { return {packet(), size}; }
   // As it goes out.
-  std::span<u8> as_datagram(EtherType type) const {
-    encapsulate(data + datagram_at, type);
+  std::span<u8> as_datagram(EtherType type, u16 marks) const {
+    put_encapsulation(data + datagram_at, type, marks);
     return {data + datagram_at, encapsulation_size + size};
   }
   std::span<u8> as_message(EtherType type) const {
-    encapsulate(data, type);
+    put_encapsulation(data, type);
     std::memcpy(data + vnet_at, &vnet, sizeof vnet);
     return {data, packet_at + size};
-  }
-
- private:
-  static void encapsulate(u8* at, EtherType type) {
-    put16(at, static_cast<u16>(type));
-    put16(at + 2, 0);
   }
 };
 

@@ -6,11 +6,6 @@ namespace {
 
 constexpr u32 largest_mtu = 4096;
 
-void write_encapsulation(u8* at, EtherType type) {
-  put16(at, static_cast<u16>(type));
-  put16(at + 2, 0);
-}
-
 }  // namespace
 
 Result<Datagrams> Datagrams::make(const Port& port, ibv_cq* sent, ibv_cq* received, Slots& slots) {
@@ -90,12 +85,14 @@ bool Datagrams::send(Slot& slot, EtherType type, const Target& target, u32 mtu) 
     if (!cutter || cutter->count() > Slots::most_segments || cutter->segment_size() > mtu) return false;
     return send_cut(slot, *cutter, type, target);
   }
-  if (slot.size > mtu || !finish_checksum(slot.vnet, {slot.packet(), slot.size})) return false;
-  return send_whole(slot, type, target);
+  if (slot.size > mtu) return false;
+  const bool open = target.takes_open && may_stay_open(slot.vnet, slot.view());
+  if (!open && !finish_checksum(slot.vnet, {slot.packet(), slot.size})) return false;
+  return send_whole(slot, type, target, open ? open_checksum : u16{0});
 }
 
-bool Datagrams::send_whole(Slot& slot, EtherType type, const Target& target) {
-  const auto bytes = slot.as_datagram(type);
+bool Datagrams::send_whole(Slot& slot, EtherType type, const Target& target, u16 marks) {
+  const auto bytes = slot.as_datagram(type, marks);
   parts_[0][0] = {reinterpret_cast<u64>(bytes.data()), static_cast<u32>(bytes.size()), slots_->key()};
   requests_[0] = {};
   requests_[0].num_sge = 1;
@@ -104,10 +101,11 @@ bool Datagrams::send_whole(Slot& slot, EtherType type, const Target& target) {
 
 bool Datagrams::send_cut(Slot& slot, const Cutter& cutter, EtherType type, const Target& target) {
   const u32 count = cutter.count();
+  const bool open = target.takes_open && may_stay_open(slot.vnet, slot.view());
   for (u32 i = 0; i < count; ++i) {
     u8* headers = slot.headers + i * Cutter::header_room;
-    write_encapsulation(headers, type);
-    const Segment segment = cutter.write(i, headers + encapsulation_size);
+    put_encapsulation(headers, type, open ? open_checksum : u16{0});
+    const Segment segment = cutter.write(i, headers + encapsulation_size, open);
     parts_[i][0] = {reinterpret_cast<u64>(headers), encapsulation_size + segment.header_size, slots_->key()};
     parts_[i][1] = {reinterpret_cast<u64>(slot.packet() + segment.payload_at), segment.payload_size, slots_->key()};
     requests_[i] = {};

@@ -10,7 +10,11 @@ namespace softib::ipoib {
 struct Target {
   ibv_ah* handle = nullptr;
   u32 qpn = 0;
+  bool takes_open = false;  // checksums
 };
+[[nodiscard]] inline Target target_of(ibv_ah* handle, const HardwareAddress& to) {
+  return {handle, to.qpn, (to.flags & HardwareAddress::takes_open) != 0};
+}
 inline constexpr u32 group_qpn = 0xff'ffff;
 
 class Datagrams {
@@ -54,7 +58,7 @@ class Datagrams {
   }
 
  private:
-  [[nodiscard]] bool send_whole(Slot& slot, EtherType type, const Target& target);
+  [[nodiscard]] bool send_whole(Slot& slot, EtherType type, const Target& target, u16 marks);
   [[nodiscard]] bool send_cut(Slot& slot, const Cutter& cutter, EtherType type, const Target& target);
   [[nodiscard]] bool post(u32 count, Slot& slot, const Target& target);
 

@@ -109,9 +109,9 @@ Told<void> Interface::configure() {
 }
 
 void Interface::start() {
-  around_.loop.watch(tun_.fd(), [] {});
-  around_.loop.watch(channel_->fd, [] {});
-  around_.loop.before_sleep([this] { return work(); });
+  around_.loop.watch(tun_.fd(), [this] { readable_ = true; });
+  around_.loop.watch(channel_->fd, [this] { take_queue_event(); });
+  around_.loop.add_worker({[this] { return move(); }, [this] { return arm(); }});
   addresses_changed();
   tick();
   bring_up();
@@ -176,7 +176,8 @@ void Interface::ready(const GroupFacts& facts) {
     return;
   }
   mtu_ = facts.mtu - encapsulation_size;
-  own_ = {connections_ ? HardwareAddress::takes_messages : u8{0}, datagrams_.qpn(), port_.gid()};
+  own_ = {HardwareAddress::takes_open, datagrams_.qpn(), port_.gid()};
+  if (connections_) own_.flags |= HardwareAddress::takes_messages;
   if (connections_) connections_->start(own_, *index);
   if (options_.mode == Mode::datagram) {
     LinkSettings settings;
@@ -301,7 +302,7 @@ void Interface::handle(Neighbours::Outcome outcome) {
   for (const HardwareAddress& silent : outcome.silent) paths_->forget(silent.gid);
   for (const auto& question : outcome.questions) ask(question);
   for (const Held& lost : outcome.undeliverable)
-    if (const Bytes message = emit_unreachable(lost.packet); !message.empty()) tun_.write(message);
+    if (const Bytes message = emit_unreachable(lost.packet); !message.empty()) tun_.write({}, message);
 }
 
 // To those who knew another hardware address of ours: the service was started anew.

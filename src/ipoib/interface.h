@@ -33,8 +33,9 @@ class Interface {
   void routes_changed() { destinations_.clear(); }
   void look_at_groups();
 
-  // Moves packets both ways; false when there was nothing to do and the next event will wake the loop.
-  bool work();
+  // For the loop: a batch of packets each way; and what wakes it when there are more.
+  bool move();
+  bool arm();
 
  private:
   [[nodiscard]] Told<void> make_queues();
@@ -57,7 +58,8 @@ class Interface {
     bool is_broadcast = false;
     Ip hop;
   };
-  bool read_packets();
+  bool read_packets();  // true: there may be more
+  bool read_packet();
   [[nodiscard]] bool can_send() const { return !slots_.empty() && datagrams_.has_room(); }
   void send_packet(Slot& slot);
   void send_unicast(Slot& slot, EtherType type, const Ip& destination);
@@ -79,10 +81,10 @@ class Interface {
   void receive(const ibv_wc& wc);
   void receive_message(const ibv_wc& wc);
   void give_back(u64 buffer);
-  void receive_packet(EtherType type, std::span<u8> packet, u64 buffer);
-  void hand_over(std::span<u8> packet, u64 buffer);
+  void receive_packet(EtherType type, std::span<u8> packet, bool open, u64 buffer);
+  void hand_over(std::span<u8> packet, bool open, u64 buffer);
   void flush();
-  [[nodiscard]] bool wait();
+  void take_queue_event();
 
   // -- who is where
   void take_news(const AddressNews& news);
@@ -113,7 +115,8 @@ class Interface {
   u32 mtu_ = 2044;                             // of what goes by UD
   u32 received_events_ = 0, sent_events_ = 0;  // not acknowledged yet
   bool received_armed_ = false, sent_armed_ = false;
-  bool paused_ = false;  // there is no room to send what would be read
+  bool readable_ = true;  // there may be packets to read
+  bool paused_ = false;   // there is no room to send what would be read
   bool up_ = false;
   bool lost_ = false;
 };

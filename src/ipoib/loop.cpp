@@ -49,9 +49,9 @@ void Loop::fire() {
   }
 }
 
-void Loop::wait() {
+void Loop::wait(int patience_ms) {
   epoll_event events[16];
-  const int count = ::epoll_wait(epoll_.get(), events, 16, time_left());
+  const int count = ::epoll_wait(epoll_.get(), events, 16, patience_ms);
   for (int i = 0; i < count; ++i) {
     const auto at = handlers_.find(events[i].data.fd);
     if (at == handlers_.end()) continue;
@@ -60,10 +60,22 @@ void Loop::wait() {
   }
 }
 
+// Endless traffic must not keep timers and signals waiting.
+bool Loop::move_until_quiet() {
+  constexpr u32 most_passes = 16;
+  for (u32 pass = 0; pass < most_passes; ++pass) {
+    bool any = false;
+    for (const Worker& worker : workers_) any |= worker.move();
+    if (any) continue;
+    for (const Worker& worker : workers_) any |= worker.arm();
+    if (!any) return true;
+  }
+  return false;
+}
+
 void Loop::run() {
   while (!stopped_) {
-    for (const auto& work : work_) work();
-    wait();
+    wait(move_until_quiet() ? time_left() : 0);
     fire();
   }
   stopped_ = false;

@@ -29,8 +29,13 @@ class Loop {
   // Takes back, or gives again, interest in a descriptor that is watched.
   void pause(int fd, bool paused);
   void after(milliseconds delay, Handler handler);
-  // Called before each sleep, and again until none has found anything to do.
-  void before_sleep(std::function<bool()> work) { work_.push_back(std::move(work)); }
+  // Whoever moves packets. `move` takes a batch of each direction; `arm`, which comes when nothing moves, sees to it
+  // that a watched descriptor tells of what comes next, and takes what has come in between. False: there was nothing.
+  struct Worker {
+    std::function<bool()> move;
+    std::function<bool()> arm;
+  };
+  void add_worker(Worker worker) { workers_.push_back(std::move(worker)); }
 
   // Until stop(), which it takes back.
   void run();
@@ -39,14 +44,16 @@ class Loop {
   void forget_timers() { timers_.clear(); }
 
  private:
-  void wait();
+  // False: there is more to move, but others have their turn.
+  [[nodiscard]] bool move_until_quiet();
+  void wait(int patience_ms);
   void fire();
   [[nodiscard]] int time_left() const;
 
   Fd epoll_;
   std::unordered_map<int, Handler> handlers_;
   std::multimap<Time, Handler> timers_;
-  std::vector<std::function<bool()>> work_;
+  std::vector<Worker> workers_;
   bool stopped_ = false;
 };
 

@@ -5,6 +5,10 @@
 //   +---------+----------+------------------+
 //   |  type   | reserved |     packet       |    encapsulation
 //   +---------+----------+------------------+
+//
+// Between two of these services the last reserved bit says that the packet's TCP or UDP checksum is open: the field
+// holds the sum of the pseudo header, as the kernel leaves it to network cards. What a link does to a packet its own
+// checksums tell (ICRC), so nobody need look at every byte twice more. Others get packets with checksums.
 #pragma once
 
 #include <vector>
@@ -15,6 +19,8 @@ namespace softib::ipoib {
 
 // `connection` is the one that IEEE 802 leaves for local experiments.
 enum class EtherType : u16 { ipv4 = 0x0800, arp = 0x0806, ipv6 = 0x86dd, connection = 0x88b5 };
+
+inline constexpr u16 open_checksum = 1;  // of the encapsulation's reserved bits
 
 using Bytes = std::vector<u8>;
 using View = std::span<const u8>;
@@ -28,6 +34,11 @@ constexpr void put16(u8* at, u16 value) {
 constexpr void put32(u8* at, u32 value) {
   put16(at, static_cast<u16>(value >> 16));
   put16(at + 2, static_cast<u16>(value));
+}
+
+constexpr void put_encapsulation(u8* at, EtherType type, u16 marks = 0) {
+  put16(at, static_cast<u16>(type));
+  put16(at + 2, marks);
 }
 
 // -- IP

@@ -45,7 +45,7 @@ void Paths::settle(const GidBytes& gid, const Result<PathAnswer>& answer) {
   path.handle = std::move(*handle);
   path.answer = *answer;
   ibv_ah* const raw = path.handle.get();
-  for (const Frame& frame : waiting) deliver_({raw, frame.to.qpn}, frame);
+  for (const Frame& frame : waiting) deliver_(target_of(raw, frame.to), frame);
 }
 
 void Paths::forget(const GidBytes& gid) {

@@ -35,6 +35,27 @@ bool finish_checksum(const VnetHeader& header, std::span<u8> packet) {
   return true;
 }
 
+// -- open checksums
+
+std::optional<VnetHeader> header_of_open(View packet) {
+  const auto ip = parse_ip_packet(packet);
+  if (!ip || ip->fragment) return std::nullopt;
+  const bool tcp = ip->protocol == Protocol::tcp;
+  if (!tcp && ip->protocol != Protocol::udp) return std::nullopt;
+  VnetHeader header;
+  header.flags = VnetHeader::needs_checksum;
+  header.csum_start = static_cast<u16>(ip->header_size);
+  header.csum_offset = tcp ? tcp_checksum_at : udp_checksum_at;
+  if (header.csum_start + header.csum_offset + 2U > ip->size) return std::nullopt;
+  return header;
+}
+
+bool may_stay_open(const VnetHeader& header, View packet) {
+  if (!(header.flags & VnetHeader::needs_checksum)) return false;
+  const auto open = header_of_open(packet);
+  return open && open->csum_start == header.csum_start && open->csum_offset == header.csum_offset;
+}
+
 // -- cutting
 
 std::optional<Cutter> Cutter::of(const VnetHeader& header, View packet) {
@@ -61,7 +82,7 @@ u32 Cutter::count() const {
   return std::max<u32>(1, (payload + step_ - 1) / step_);
 }
 
-Segment Cutter::write(u32 number, u8* to) const {
+Segment Cutter::write(u32 number, u8* to, bool open) const {
   const u32 at = header_size_ + number * step_;
   const bool last = number + 1 == count();
   const Segment segment{header_size_, at, std::min<u32>(step_, static_cast<u32>(packet_.size()) - at)};
@@ -72,9 +93,10 @@ Segment Cutter::write(u32 number, u8* to) const {
   if (number != 0) tcp[13] &= static_cast<u8>(~flag_cwr);
   if (ip_.family == Family::v4) put16(to + 4, static_cast<u16>(get16(to + 4) + number));
   write_lengths(to, ip_, header_size_ + segment.payload_size);
-  put16(tcp + tcp_checksum_at, 0);
   const u32 tcp_size = header_size_ - tcp_at_;
   u64 sum = pseudo_header(ip_.source, ip_.destination, Protocol::tcp, tcp_size + segment.payload_size);
+  put16(tcp + tcp_checksum_at, open ? fold(sum) : u16{0});
+  if (open) return segment;
   sum = sum_words({tcp, tcp_size}, sum);
   put16(tcp + tcp_checksum_at, checksum(packet_.subspan(at, segment.payload_size), sum));
   return segment;
@@ -122,9 +144,9 @@ bool Gatherer::goes_with(std::span<u8> packet, const Tcp& tcp) const {
          std::memcmp(a + tcp_least, b + tcp_least, options) == 0;
 }
 
-bool Gatherer::add(std::span<u8> packet) {
+bool Gatherer::add(std::span<u8> packet, bool open) {
   const auto tcp = look(packet);
-  if (!tcp || !has_good_checksum(packet, tcp->ip)) return false;
+  if (!tcp || !(open || has_good_checksum(packet, tcp->ip))) return false;
   if (pieces_ == 0) {
     first_ = *tcp;
     head_ = packet.data();

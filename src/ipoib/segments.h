@@ -26,6 +26,11 @@ static_assert(sizeof(VnetHeader) == 10);
 // Does what the kernel left to do: the checksum. False: the header makes no sense.
 [[nodiscard]] bool finish_checksum(const VnetHeader& header, std::span<u8> packet);
 
+// True: what is left to do is a checksum that may stay open on the way (packets.h).
+[[nodiscard]] bool may_stay_open(const VnetHeader& header, View packet);
+// What the receiver's kernel is told of such a packet; nullopt: it has no checksum of that kind.
+[[nodiscard]] std::optional<VnetHeader> header_of_open(View packet);
+
 // One packet of those that a large one is cut into: its own headers, and a part of the large one's payload.
 struct Segment {
   u32 header_size;
@@ -43,8 +48,8 @@ class Cutter {
   [[nodiscard]] static std::optional<Cutter> of(const VnetHeader& header, View packet);
   [[nodiscard]] u32 count() const;
   [[nodiscard]] u32 segment_size() const { return header_size_ + step_; }  // the largest
-  // The n-th segment; its headers go to `to`, which has room for most_header bytes.
-  Segment write(u32 number, u8* to) const;
+  // The n-th segment; its headers go to `to`, which has room for most_header bytes. `open`: its checksum, too.
+  Segment write(u32 number, u8* to, bool open) const;
 
  private:
   View packet_;
@@ -61,8 +66,8 @@ class Gatherer {
   static constexpr u32 most_bytes = 65535;
 
   // False: it does not go with what is there (or with anything, when nothing is there). The packet stays where it is
-  // until flushed.
-  [[nodiscard]] bool add(std::span<u8> packet);
+  // until flushed. `open`: its checksum is.
+  [[nodiscard]] bool add(std::span<u8> packet, bool open);
   [[nodiscard]] bool empty() const { return pieces_ == 0; }
   // Headers and payload, ready for one write to the TUN device; add() starts anew.
   struct Gathered {

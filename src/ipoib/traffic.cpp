@@ -20,39 +20,43 @@ bool is_ip(EtherType type, View packet) {
 
 }  // namespace
 
-bool Interface::work() {
-  bool any = false;
-  for (;;) {
-    const bool received = take_received();
-    const bool sent = read_packets();
-    any = any || received || sent;
-    if (!received && !sent && !wait()) return any;
-  }
+bool Interface::move() {
+  const bool received = take_received();
+  return read_packets() || received;
 }
 
 // -- from the kernel to the wire
 
+// Slots are taken back soon, so that the next packet comes into memory that is in the cache. A single packet is most
+// often all that there is: then epoll tells of the next, and no read is in vain.
 bool Interface::read_packets() {
-  if (lost_) return false;
-  take_sent();
+  if (lost_ || !(readable_ || paused_)) return false;
+  constexpr u32 few = 4;
   u32 count = 0;
-  while (count < batch && can_send()) {
-    Slot& slot = slots_.take();
-    const auto size = tun_.read({slot.data + Slot::vnet_at, sizeof slot.vnet + Slots::room});
-    if (!size) {
-      slots_.give_back(slot.number);
-      if (errno == EBADFD) lose_device();
-      break;
-    }
-    std::memcpy(&slot.vnet, slot.data + Slot::vnet_at, sizeof slot.vnet);
-    slot.size = *size - static_cast<u32>(sizeof slot.vnet);
-    ++count;
-    send_packet(slot);
+  for (bool more = true; more && count < batch;) {
+    if (count % few == 0) take_sent();
+    more = can_send() && read_packet();
+    count += more ? 1 : 0;
   }
   if (!can_send()) take_sent();
   const bool full = !can_send();
+  readable_ = full || count > 1;
   if (!lost_ && full != paused_) around_.loop.pause(tun_.fd(), paused_ = full);
-  return count != 0;
+  return count > 1;
+}
+
+bool Interface::read_packet() {
+  Slot& slot = slots_.take();
+  const auto size = tun_.read({slot.data + Slot::vnet_at, sizeof slot.vnet + Slots::room});
+  if (!size) {
+    slots_.give_back(slot.number);
+    if (errno == EBADFD) lose_device();
+    return false;
+  }
+  std::memcpy(&slot.vnet, slot.data + Slot::vnet_at, sizeof slot.vnet);
+  slot.size = *size - static_cast<u32>(sizeof slot.vnet);
+  send_packet(slot);
+  return true;
 }
 
 bool Interface::take_sent() {
@@ -145,7 +149,7 @@ void Interface::send_to(Slot& slot, EtherType type, const HardwareAddress& hardw
 }
 
 void Interface::send_datagram(Slot& slot, EtherType type, const HardwareAddress& hardware) {
-  if (ibv_ah* handle = paths_->find(hardware.gid)) return transmit(slot, type, {handle, hardware.qpn});
+  if (ibv_ah* handle = paths_->find(hardware.gid)) return transmit(slot, type, target_of(handle, hardware));
   paths_->hold({type, {slot.vnet, {slot.packet(), slot.packet() + slot.size}}, hardware});
   slots_.give_back(slot.number);
 }
@@ -161,7 +165,7 @@ void Interface::transmit(Slot& slot, EtherType type, const Target& target) {
     return;
   const u32 size = slot.vnet.gso_type ? slot.vnet.gso_size + slot.vnet.hdr_len : slot.size;
   if (size > mtu_)
-    if (const Bytes message = emit_too_big(slot.view(), mtu_); !message.empty()) tun_.write(message);
+    if (const Bytes message = emit_too_big(slot.view(), mtu_); !message.empty()) tun_.write({}, message);
   slots_.give_back(slot.number);
 }
 
@@ -183,7 +187,7 @@ void Interface::deliver(const Target& target, const Frame& frame) {
 
 void Interface::send_frame(const Frame& frame) {
   if (ibv_ah* handle = paths_->find(frame.to.gid))
-    deliver({handle, frame.to.qpn}, frame);
+    deliver(target_of(handle, frame.to), frame);
   else
     paths_->hold(frame);
 }
@@ -223,7 +227,8 @@ void Interface::receive(const ibv_wc& wc) {
   if (own || wc.byte_len < in_front) return give_back(wc.wr_id);
   u8* packet = datagrams_.buffer(wc.wr_id) + in_front;
   const auto type = static_cast<EtherType>(get16(packet - encapsulation_size));
-  receive_packet(type, {packet, wc.byte_len - in_front}, wc.wr_id);
+  const bool open = get16(packet - encapsulation_size + 2) & open_checksum;
+  receive_packet(type, {packet, wc.byte_len - in_front}, open, wc.wr_id);
 }
 
 // Connections carry what the other kernel said of the packet: there is nothing to cut, to put together or to check.
@@ -238,9 +243,9 @@ void Interface::receive_message(const ibv_wc& wc) {
   give_back(wc.wr_id);
 }
 
-void Interface::receive_packet(EtherType type, std::span<u8> packet, u64 buffer) {
+void Interface::receive_packet(EtherType type, std::span<u8> packet, bool open, u64 buffer) {
   const bool ip = is_ip(type, packet);
-  if (ip && !is_discovery(packet)) return hand_over(packet, buffer);
+  if (ip && !is_discovery(packet)) return hand_over(packet, open, buffer);
   std::optional<AddressNews> news;
   if (ip) news = parse_discovery(packet);
   if (type == EtherType::arp) news = parse_arp(packet);
@@ -250,11 +255,11 @@ void Interface::receive_packet(EtherType type, std::span<u8> packet, u64 buffer)
   give_back(buffer);
 }
 
-void Interface::hand_over(std::span<u8> packet, u64 buffer) {
-  if (!gatherer_.add(packet)) {
+void Interface::hand_over(std::span<u8> packet, bool open, u64 buffer) {
+  if (!gatherer_.add(packet, open)) {
     flush();
-    if (!gatherer_.add(packet)) {
-      tun_.write(packet);
+    if (!gatherer_.add(packet, open)) {
+      if (const auto header = open ? header_of_open(packet) : VnetHeader{}) tun_.write(*header, packet);
       give_back(buffer);
       return;
     }
@@ -270,18 +275,20 @@ void Interface::flush() {
   gathered_.clear();
 }
 
-// True: something came while the queues were told to wake us. Sends are waited for only where they hold up others.
-bool Interface::wait() {
+// The channel tells of both queues, and epoll again of the second when there are two events.
+void Interface::take_queue_event() {
   ibv_cq* queue = nullptr;
   void* unused = nullptr;
-  while (::ibv_get_cq_event(channel_.get(), &queue, &unused) == 0) {
-    const bool of_sends = queue == sent_.get();
-    (of_sends ? sent_armed_ : received_armed_) = false;
-    ++(of_sends ? sent_events_ : received_events_);
-  }
+  if (::ibv_get_cq_event(channel_.get(), &queue, &unused) != 0) return;
+  const bool of_sends = queue == sent_.get();
+  (of_sends ? sent_armed_ : received_armed_) = false;
+  u32& events = of_sends ? sent_events_ : received_events_;
   constexpr u32 often_enough = 1024;  // acknowledging takes a lock
-  if (received_events_ >= often_enough) ::ibv_ack_cq_events(received_.get(), std::exchange(received_events_, 0U));
-  if (sent_events_ >= often_enough) ::ibv_ack_cq_events(sent_.get(), std::exchange(sent_events_, 0U));
+  if (++events >= often_enough) ::ibv_ack_cq_events(queue, std::exchange(events, 0U));
+}
+
+// Sends are waited for only where they hold up others.
+bool Interface::arm() {
   bool any = false;
   if (paused_ && !sent_armed_) {
     ::ibv_req_notify_cq(sent_.get(), 0);

@@ -86,9 +86,9 @@ void Tun::write(const VnetHeader& header, std::span<const iovec> parts) {
   [[maybe_unused]] const auto written = ::writev(fd(), all.data(), static_cast<int>(parts.size() + 1));
 }
 
-void Tun::write(std::span<const u8> packet) {
+void Tun::write(const VnetHeader& header, std::span<const u8> packet) {
   const iovec part{const_cast<u8*>(packet.data()), packet.size()};
-  write(VnetHeader{}, {&part, 1});
+  write(header, std::span(&part, 1));
 }
 
 }  // namespace softib::ipoib

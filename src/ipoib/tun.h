@@ -25,7 +25,7 @@ class Tun {
   [[nodiscard]] std::optional<u32> read(std::span<u8> room);
   void write_whole(std::span<const u8> header_and_packet);
   void write(const VnetHeader& header, std::span<const iovec> parts);
-  void write(std::span<const u8> packet);
+  void write(const VnetHeader& header, std::span<const u8> packet);
 
  private:
   Fd fd_;

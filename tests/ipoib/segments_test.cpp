@@ -49,18 +49,30 @@ Large large(Family family, u32 payload, u16 step) {
   return made;
 }
 
-std::vector<Bytes> cut(const Large& whole) {
+enum class Sums : u8 { made, open };
+
+std::vector<Bytes> cut(const Large& whole, Sums sums = Sums::made) {
   const auto cutter = Cutter::of(whole.header, whole.packet).value();
   std::vector<Bytes> pieces;
   for (u32 i = 0; i < cutter.count(); ++i) {
     Bytes piece(Cutter::most_header);
-    const Segment segment = cutter.write(i, piece.data());
+    const Segment segment = cutter.write(i, piece.data(), sums == Sums::open);
     piece.resize(segment.header_size);
     const auto from = whole.packet.begin() + segment.payload_at;
     piece.insert(piece.end(), from, from + segment.payload_size);
     pieces.push_back(std::move(piece));
   }
   return pieces;
+}
+
+// What parts of one write to the TUN device say.
+Bytes joined(std::span<const iovec> parts) {
+  Bytes all;
+  for (const iovec& part : parts) {
+    const auto* at = static_cast<const u8*>(part.iov_base);
+    all.insert(all.end(), at, at + part.iov_len);
+  }
+  return all;
 }
 
 class SegmentsTest : public ::testing::TestWithParam<Family> {};
@@ -97,14 +109,10 @@ TEST_P(SegmentsTest, WhatIsCutComesTogetherAgain) {
   whole.packet[head + 13] = 0x10 | 8;  // CWR keeps a packet alone
   auto pieces = cut(whole);
   Gatherer gatherer;
-  for (Bytes& piece : pieces) ASSERT_TRUE(gatherer.add(piece));
+  for (Bytes& piece : pieces) ASSERT_TRUE(gatherer.add(piece, false));
   EXPECT_FALSE(gatherer.empty());
   const auto [header, parts] = gatherer.take();
-  Bytes together;
-  for (const iovec& part : parts) {
-    const auto* at = static_cast<const u8*>(part.iov_base);
-    together.insert(together.end(), at, at + part.iov_len);
-  }
+  const Bytes together = joined(parts);
   EXPECT_EQ(header.gso_size, 1'992);
   EXPECT_EQ(header.gso_type, whole.header.gso_type);
   EXPECT_EQ(header.csum_start, whole.header.csum_start);
@@ -129,8 +137,8 @@ TEST(Gatherer, KeepsApartWhatDoesNotFollow) {
     put16(&second[20 + 16],
           checksum(View(second).subspan(20, length), pseudo_header(ip.source, ip.destination, Protocol::tcp, length)));
     Gatherer gatherer;
-    EXPECT_TRUE(gatherer.add(first));
-    return gatherer.add(second);
+    EXPECT_TRUE(gatherer.add(first, false));
+    return gatherer.add(second, false);
   };
   EXPECT_TRUE(together([](Bytes&) {}));
   for (const u32 at : {1U, 8U, 15U, 19U, 20U, 23U, 27U, 31U, 35U, 45U})  // each of what must be the same
@@ -141,10 +149,10 @@ TEST(Gatherer, KeepsApartWhatDoesNotFollow) {
 
   Bytes first = pieces[0], wrong = pieces[1], third = pieces[2];
   Gatherer gatherer;
-  ASSERT_TRUE(gatherer.add(first));
-  EXPECT_FALSE(gatherer.add(third)) << "a gap";
+  ASSERT_TRUE(gatherer.add(first, false));
+  EXPECT_FALSE(gatherer.add(third, false)) << "a gap";
   wrong.back() ^= 1;
-  EXPECT_FALSE(gatherer.add(wrong)) << "a wrong checksum";
+  EXPECT_FALSE(gatherer.add(wrong, false)) << "a wrong checksum";
 }
 
 TEST(Gatherer, HasAnEnd) {
@@ -153,7 +161,7 @@ TEST(Gatherer, HasAnEnd) {
   auto pieces = cut(whole);
   Gatherer gatherer;
   std::size_t taken = 0;
-  while (taken < pieces.size() && gatherer.add(pieces[taken])) ++taken;
+  while (taken < pieces.size() && gatherer.add(pieces[taken], false)) ++taken;
   EXPECT_EQ(taken, Gatherer::most_pieces);
   EXPECT_EQ(gatherer.take().parts.size(), Gatherer::most_pieces + 1);
 }
@@ -173,6 +181,45 @@ TEST(Cutter, RefusesWhatMakesNoSense) {
   EXPECT_TRUE(refused([](Large& one) { one.header.csum_offset = 6; }));
   EXPECT_TRUE(refused([](Large& one) { one.packet[32] = 0x10; }));  // a TCP header of 4 bytes
   EXPECT_TRUE(refused([](Large& one) { one.packet.resize(30); }));
+}
+
+// Each segment is what the kernel would have left to a network card, and so is the whole that comes out.
+TEST_P(SegmentsTest, OpenChecksumsStayOpenAllTheWay) {
+  const Large whole = large(GetParam(), 10'000, 1'992);
+  ASSERT_TRUE(may_stay_open(whole.header, whole.packet));
+  auto pieces = cut(whole, Sums::open);
+  Bytes first = pieces[0];
+  for (Bytes piece : pieces) {
+    const auto ip = parse_ip_packet(piece).value();
+    EXPECT_FALSE(has_good_checksum(piece, ip));
+    const auto header = header_of_open(piece);
+    ASSERT_TRUE(header);
+    EXPECT_TRUE(finish_checksum(*header, piece));
+    EXPECT_TRUE(has_good_checksum(piece, ip));
+  }
+  Gatherer gatherer;
+  EXPECT_FALSE(gatherer.add(first, false)) << "a packet that does not say so has no checksum";
+  pieces[0][(GetParam() == Family::v4 ? 20 : 40) + 13] = 0x10;  // CWR keeps a packet alone
+  for (Bytes& piece : pieces) ASSERT_TRUE(gatherer.add(piece, true));
+  const auto [header, parts] = gatherer.take();
+  Bytes together = joined(parts);
+  EXPECT_TRUE(finish_checksum(header, together));
+  EXPECT_TRUE(has_good_checksum(together, *parse_ip_packet(together)));
+}
+
+TEST(Checksums, StayOpenOnlyWhereTheReceiverFindsThem) {
+  const auto allowed = [](const std::function<void(Large&)>& change) {
+    Large one = large(Family::v4, 100, 0);
+    change(one);
+    return may_stay_open(one.header, one.packet);
+  };
+  EXPECT_TRUE(allowed([](Large&) {}));
+  EXPECT_FALSE(allowed([](Large& one) { one.header.flags = 0; })) << "nothing is open";
+  EXPECT_FALSE(allowed([](Large& one) { one.header.csum_start = 24; }));
+  EXPECT_FALSE(allowed([](Large& one) { one.header.csum_offset = 6; })) << "of UDP";
+  EXPECT_FALSE(allowed([](Large& one) { one.packet[9] = 47; })) << "a tunnel";
+  EXPECT_FALSE(allowed([](Large& one) { put16(&one.packet[6], 0x2000); })) << "a fragment";
+  EXPECT_FALSE(allowed([](Large& one) { put16(&one.packet[2], 37); })) << "cut off before the checksum";
 }
 
 TEST(Checksums, AreFinishedAsTheKernelAsks) {
