@@ -16,6 +16,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/error_text.h"
 #include "base/release.h"
 #include "fabric/error.h"
 
@@ -26,8 +27,7 @@ namespace {
 using fabric::refuse;
 
 using Link = std::unique_ptr<rtnl_link, Release<rtnl_link_put>>;
-using Address = std::unique_ptr<nl_addr, Release<nl_addr_put>>;
-using InterfaceAddress = std::unique_ptr<rtnl_addr, Release<rtnl_addr_put>>;
+using rtnl::Address;
 using Route = std::unique_ptr<rtnl_route, Release<rtnl_route_put>>;
 using Cache = std::unique_ptr<nl_cache, Release<nl_cache_free>>;
 
@@ -68,28 +68,21 @@ bool overlap(const Ipv4Network& a, const Ipv4Network& b) {
 }
 
 Parsed<Netlink> Netlink::open() {
-  nl_sock* socket = nl_socket_alloc();
-  if (!socket) return refuse("cannot make a netlink socket: out of memory");
-  Netlink netlink(socket);
-  if (auto connected = done(nl_connect(socket, NETLINK_ROUTE), "open a netlink socket"); !connected)
-    return refuse(connected.error().text);
-  return netlink;
+  auto socket = rtnl::connect();
+  if (!socket)
+    return refuse(
+        fmt::format("cannot open a netlink socket: {}", error_text(to_int(socket.error()))));
+  return Netlink(std::move(*socket));
 }
-
-Netlink::~Netlink() {
-  if (socket_) nl_socket_free(socket_);
-}
-
-Netlink::Netlink(Netlink&& other) noexcept : socket_(std::exchange(other.socket_, nullptr)) {}
 
 int Netlink::index_of(const std::string& name) {
-  const Link link = get_link(socket_, name);
+  const Link link = get_link(socket_.get(), name);
   return link ? rtnl_link_get_ifindex(link.get()) : 0;
 }
 
 std::string Netlink::name_of(int index) {
   rtnl_link* found = nullptr;
-  if (rtnl_link_get_kernel(socket_, index, nullptr, &found) < 0) return fmt::format("interface {}", index);
+  if (rtnl_link_get_kernel(socket_.get(), index, nullptr, &found) < 0) return fmt::format("interface {}", index);
   const Link link(found);
   return rtnl_link_get_name(link.get());
 }
@@ -100,7 +93,7 @@ Parsed<void> Netlink::add_bridge(const std::string& name) {
   const Link bridge(rtnl_link_bridge_alloc());
   rtnl_link_set_name(bridge.get(), name.c_str());
   rtnl_link_set_flags(bridge.get(), IFF_UP);
-  return done(rtnl_link_add(socket_, bridge.get(), NLM_F_CREATE | NLM_F_EXCL), "make a network bridge");
+  return done(rtnl_link_add(socket_.get(), bridge.get(), NLM_F_CREATE | NLM_F_EXCL), "make a network bridge");
 }
 
 Parsed<void> Netlink::add_pair(const Pair& pair) {
@@ -116,41 +109,41 @@ Parsed<void> Netlink::add_pair(const Pair& pair) {
     const Address mac(nl_addr_build(AF_LLC, pair.far_mac->data(), pair.far_mac->size()));
     rtnl_link_set_addr(far.get(), mac.get());
   }
-  return done(rtnl_link_add(socket_, near.get(), NLM_F_CREATE | NLM_F_EXCL),
+  return done(rtnl_link_add(socket_.get(), near.get(), NLM_F_CREATE | NLM_F_EXCL),
               fmt::format("make a pair of Ethernet interfaces (veth) for {}", pair.far));
 }
 
 Parsed<void> Netlink::remove(const std::string& name) {
-  const Link link = get_link(socket_, name);
+  const Link link = get_link(socket_.get(), name);
   if (!link) return {};
-  return done(rtnl_link_delete(socket_, link.get()), "remove interface " + name);
+  return done(rtnl_link_delete(socket_.get(), link.get()), "remove interface " + name);
 }
 
 Parsed<void> Netlink::set_up(const std::string& name) {
-  const Link link = get_link(socket_, name);
+  const Link link = get_link(socket_.get(), name);
   if (!link) return refuse("there is no interface " + name);
   const Link change(rtnl_link_alloc());
   rtnl_link_set_flags(change.get(), IFF_UP);
-  return done(rtnl_link_change(socket_, link.get(), change.get(), 0), "set interface " + name + " up");
+  return done(rtnl_link_change(socket_.get(), link.get(), change.get(), 0), "set interface " + name + " up");
 }
 
-Parsed<void> Netlink::add_address(const std::string& name, int family, const void* bytes, u32 prefix) {
-  const Address local(nl_addr_build(family, bytes, family == AF_INET ? sizeof(u32) : sizeof(Ipv6)));
-  nl_addr_set_prefixlen(local.get(), static_cast<int>(prefix));
-  const InterfaceAddress address(rtnl_addr_alloc());
-  rtnl_addr_set_ifindex(address.get(), index_of(name));
-  rtnl_addr_set_local(address.get(), local.get());
-  rtnl_addr_set_flags(address.get(), IFA_F_NODAD);  // nobody else has it, and it is to be used at once
-  return done(rtnl_addr_add(socket_, address.get(), 0), "give interface " + name + " its address");
+Parsed<void> Netlink::give(const std::string& name, rtnl::InterfaceAddress address) {
+  address.interface = static_cast<u32>(index_of(name));
+  auto added = rtnl::add(socket_.get(), address);
+  if (added) return {};
+  return refuse(fmt::format("cannot give interface {} its address: {}", name,
+                            error_text(to_int(added.error()))));
 }
 
 Parsed<void> Netlink::add_address(const std::string& name, const Ipv4Network& address) {
+  rtnl::InterfaceAddress wanted{0, AF_INET, static_cast<u8>(address.prefix), {}};
   const u32 bytes = htonl(address.address);
-  return add_address(name, AF_INET, &bytes, address.prefix);
+  std::memcpy(wanted.bytes.data(), &bytes, sizeof bytes);
+  return give(name, wanted);
 }
 
 Parsed<void> Netlink::add_address(const std::string& name, const Ipv6& address, u32 prefix) {
-  return add_address(name, AF_INET6, address.data(), prefix);
+  return give(name, {0, AF_INET6, static_cast<u8>(prefix), address});
 }
 
 Parsed<void> Netlink::add_multicast_route(const std::string& name) {
@@ -164,12 +157,12 @@ Parsed<void> Netlink::add_multicast_route(const std::string& name) {
   rtnl_nexthop* hop = rtnl_route_nh_alloc();
   rtnl_route_nh_set_ifindex(hop, index_of(name));
   rtnl_route_add_nexthop(route.get(), hop);
-  return done(rtnl_route_add(socket_, route.get(), NLM_F_CREATE), "add the multicast route of " + name);
+  return done(rtnl_route_add(socket_.get(), route.get(), NLM_F_CREATE), "add the multicast route of " + name);
 }
 
 std::optional<Netlink::Use> Netlink::address_in(const Ipv4Network& network) {
   nl_cache* all = nullptr;
-  if (rtnl_addr_alloc_cache(socket_, &all) < 0) return std::nullopt;
+  if (rtnl_addr_alloc_cache(socket_.get(), &all) < 0) return std::nullopt;
   const Cache cache(all);
   return first_of<rtnl_addr>(all, [&](rtnl_addr* address) -> std::optional<Use> {
     auto used = network_of(rtnl_addr_get_local(address));
@@ -180,7 +173,7 @@ std::optional<Netlink::Use> Netlink::address_in(const Ipv4Network& network) {
 
 std::optional<Netlink::Use> Netlink::route_in(const Ipv4Network& network) {
   nl_cache* all = nullptr;
-  if (rtnl_route_alloc_cache(socket_, AF_INET, 0, &all) < 0) return std::nullopt;
+  if (rtnl_route_alloc_cache(socket_.get(), AF_INET, 0, &all) < 0) return std::nullopt;
   const Cache cache(all);
   return first_of<rtnl_route>(all, [&](rtnl_route* route) -> std::optional<Use> {
     auto used = network_of(rtnl_route_get_dst(route));

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "fabric/addresses.h"
-
-struct nl_sock;
+#include "rtnl/rtnl.h"
 
 namespace softib::hosts {
 
@@ -32,9 +31,6 @@ using fabric::Ipv6;
 class Netlink {
  public:
   [[nodiscard]] static Parsed<Netlink> open();
-  ~Netlink();
-  Netlink(Netlink&&) noexcept;
-  Netlink& operator=(Netlink&&) = delete;
 
   [[nodiscard]] Parsed<void> add_bridge(const std::string& name);
 
@@ -66,14 +62,14 @@ class Netlink {
   [[nodiscard]] std::optional<Use> user_of(const Ipv4Network& network);
 
  private:
-  explicit Netlink(nl_sock* socket) : socket_(socket) {}
+  explicit Netlink(rtnl::Socket socket) : socket_(std::move(socket)) {}
   [[nodiscard]] int index_of(const std::string& name);  // 0: there is none
   [[nodiscard]] std::string name_of(int index);
   [[nodiscard]] std::optional<Use> address_in(const Ipv4Network& network);
   [[nodiscard]] std::optional<Use> route_in(const Ipv4Network& network);
-  [[nodiscard]] Parsed<void> add_address(const std::string& name, int family, const void* bytes, u32 prefix);
+  [[nodiscard]] Parsed<void> give(const std::string& name, rtnl::InterfaceAddress address);
 
-  nl_sock* socket_;
+  rtnl::Socket socket_;
 };
 
 }  // namespace softib::hosts

@@ -1,12 +1,12 @@
-// The network namespace, by rtnetlink: makes the interface ready, tells of its addresses and of what routes say.
+// What the service asks of the network namespace: makes the interface ready, tells of its addresses, of what routes
+// say, and of groups.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
-#include "base/fd.h"
 #include "ipoib/addresses.h"
+#include "rtnl/rtnl.h"
 
 namespace softib::ipoib {
 
@@ -30,28 +30,7 @@ class Netlink {
   [[nodiscard]] Result<Ip> next_hop(u32 index, const Ip& destination);
 
  private:
-  using Visit = std::function<void(std::span<const u8>)>;  // a message with its header
-  [[nodiscard]] Result<void> talk(std::span<u8> request, const Visit& visit = {});
-
-  Fd socket_;
-  u32 sequence_ = 0;
-};
-
-// What changed, in a word: the service looks for itself then.
-struct Changes {
-  bool addresses = false;
-  bool routes = false;
-  bool groups = false;
-};
-
-class NetlinkWatch {
- public:
-  [[nodiscard]] static Result<NetlinkWatch> open();
-  [[nodiscard]] int fd() const { return socket_.get(); }
-  [[nodiscard]] Changes read();
-
- private:
-  Fd socket_;
+  rtnl::Socket socket_;
 };
 
 // The groups that programs and the kernel itself have joined on an interface, from /proc/net.
