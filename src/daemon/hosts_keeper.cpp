@@ -1,6 +1,7 @@
 #include "daemon/hosts_keeper.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -18,9 +19,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "fabric/addresses.h"
 #include "fabric/error.h"
 #include "fabric/host_names.h"
+#include "fabric/interfaces.h"
 #include "fabric/runtime.h"
 
 namespace softib::daemon {
@@ -32,31 +33,13 @@ using fabric::refuse;
 constexpr int start_limit_ms = 30'000;
 constexpr int stop_limit_ms = 5'000;
 
-// IPoIB's, as softib-ipoib reads them: each port's in the order of the host's ports, with the port's address; and one
-// for each further P_Key of a port, to which the user gives an address.
-std::string interfaces_of(const fabric::Fabric& fabric, const fabric::Host& host) {
-  if (fabric.link_layer != fabric::LinkLayer::infiniband) return {};
-  std::string text;
-  u32 number = 0;
-  for (const fabric::Hca& hca : host.hcas) {
-    for (const fabric::Port& port : hca.ports) {
-      text += fmt::format(" ib{}={}/{},address={}/{}", number, hca.name, port.number, fabric::ipv4_text(port.address),
-                          fabric::network_prefix);
-      for (std::size_t i = 1; i < port.pkeys.size(); ++i)
-        text += fmt::format(" ib{}.{:04x}={}/{},pkey={:#x}", number, port.pkeys[i] | 0x8000, hca.name, port.number,
-                            port.pkeys[i] | 0x8000);
-      ++number;
-    }
-  }
-  return text;
-}
 
 // `NUMBER NAME INTERFACE...` a line, as a file to read from its start.
 Fd list_of_hosts(const fabric::Fabric& fabric) {
   std::string text;
   for (u32 i = 0; i < fabric.hosts.size(); ++i)
     if (fabric.hosts[i].kind == fabric::HostKind::server)
-      text += fmt::format("{} {}{}\n", i, fabric.hosts[i].name, interfaces_of(fabric, fabric.hosts[i]));
+      text += fmt::format("{} {} {}\n", i, fabric.hosts[i].name, fmt::join(fabric::ipoib_interfaces(fabric, i), " "));
   Fd file(::memfd_create("hosts", MFD_CLOEXEC));
   if (!file || ::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) return {};
   return file;

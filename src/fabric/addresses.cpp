@@ -58,10 +58,19 @@ std::string ipv4_text(u32 address) {
   return fmt::format("{}.{}.{}.{}", address >> 24, address >> 16 & 0xff, address >> 8 & 0xff, address & 0xff);
 }
 
-Ipv6 ethernet_address6(u32 host) {
-  Ipv6 address{0xfd, 0x53, 0x6f, 0x66, 0x74, 0x49, 0x00, 0x42};
-  for (u32 i = 0; i < 4; ++i) address[15 - i] = static_cast<u8>((host + 1) >> (8 * i));
-  return address;
+namespace {
+
+Ipv6 numbered(Ipv6 network, u32 host) {
+  for (u32 i = 0; i < 4; ++i) network[15 - i] = static_cast<u8>((host + 1) >> (8 * i));
+  return network;
+}
+
+}  // namespace
+
+Ipv6 ethernet_address6(u32 host) { return numbered({0xfd, 0x53, 0x6f, 0x66, 0x74, 0x49, 0x00, 0x42}, host); }
+
+Ipv6 port_address6(u32 host, u32 rail) {
+  return numbered({0xfd, 0x53, 0x49, 0x42, static_cast<u8>(rail >> 8), static_cast<u8>(rail)}, host);
 }
 
 std::string ipv6_text(const Ipv6& address) {

@@ -44,6 +44,8 @@ inline constexpr u32 network_prefix = 16;  // bits, of all of these
 // eth0 has one of IPv6 too: fd53:6f66:7449:42::x, x = host number + 1.
 using Ipv6 = std::array<u8, 16>;
 [[nodiscard]] Ipv6 ethernet_address6(u32 host);
+// The IPv6 counterpart of a port's default address: fd53:4942:rail::x. InfiniBand only.
+[[nodiscard]] Ipv6 port_address6(u32 host, u32 rail);
 inline constexpr u32 network_prefix6 = 64;
 [[nodiscard]] std::string ipv6_text(const Ipv6& address);
 

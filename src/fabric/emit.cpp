@@ -125,6 +125,13 @@ void emit_namespaces(Out out, const Fabric& fabric) {
     fmt::format_to(out, "namespaces: {}\n", name_of(fabric.namespaces));
 }
 
+void emit_ipoib(Out out, const Ipoib& ipoib) {
+  if (ipoib.mtu != 0)
+    fmt::format_to(out, "ipoib: {{mode: {}, mtu: {}}}\n", name_of(ipoib.mode), ipoib.mtu);
+  else if (ipoib.mode != IpoibMode::datagram)
+    fmt::format_to(out, "ipoib: {}\n", name_of(ipoib.mode));
+}
+
 }  // namespace
 
 std::string to_yaml(const Fabric& fabric) {
@@ -136,6 +143,7 @@ std::string to_yaml(const Fabric& fabric) {
   if (!fabric.partitions.empty()) fmt::format_to(out, "partitions: {}\n", quoted(fabric.partitions));
   if (fabric.pace) fmt::format_to(out, "pace: true\n");
   emit_namespaces(out, fabric);
+  emit_ipoib(out, fabric.ipoib);
   fmt::format_to(out, "hosts:\n");
   for (const Host& host : fabric.hosts) emit_host(out, host);
   fmt::format_to(out, "switches:{}\n", fabric.switches.empty() ? " []" : "");

@@ -158,6 +158,21 @@ enum class Namespaces : u8 { automatic, on, off };
   return namespaces == Namespaces::on ? "on" : namespaces == Namespaces::off ? "off" : "auto";
 }
 
+// The hosts' interfaces over InfiniBand: over datagrams, or over connections, with packets of up to 65520 bytes.
+enum class IpoibMode : u8 { datagram, connected };
+inline constexpr u32 least_ipoib_mtu = 1280;  // of IPv6
+struct Ipoib {
+  IpoibMode mode = IpoibMode::datagram;
+  u32 mtu = 0;  // 0: the largest that the mode has
+
+  friend bool operator==(const Ipoib&, const Ipoib&) = default;
+};
+
+[[nodiscard]] constexpr std::string_view name_of(IpoibMode mode) {
+  return mode == IpoibMode::connected ? "connected" : "datagram";
+}
+[[nodiscard]] constexpr u32 most_ipoib_mtu(IpoibMode mode) { return mode == IpoibMode::connected ? 65520 : 4092; }
+
 struct Fabric {
   std::string name = "default";
   LinkLayer link_layer = LinkLayer::infiniband;
@@ -167,6 +182,7 @@ struct Fabric {
   bool pace = false;       // links carry no more than their data rate; else they run as fast as memory does
   Namespaces namespaces = Namespaces::automatic;
   bool own_pids = false;  // with namespaces: hosts have processes of their own too
+  Ipoib ipoib;
   std::vector<Host> hosts;
   std::vector<Switch> switches;
   std::vector<Cable> cables;

@@ -34,6 +34,7 @@ class Parser {
   void top(const YAML::Node& root);
   void head(const YAML::Node& root);
   void namespaces(const YAML::Node& node);
+  void ipoib(const YAML::Node& node);
   void listed(const YAML::Node& root);
   void generated(const YAML::Node& root);
   void manager(const YAML::Node& root);
@@ -392,6 +393,19 @@ void Parser::namespaces(const YAML::Node& node) {
   if (is_map) fabric_.own_pids = yaml_.boolean(node["pid"], false);
 }
 
+void Parser::ipoib(const YAML::Node& node) {
+  if (!node.IsDefined()) return;
+  const bool is_map = node.IsMap();
+  if (is_map && !yaml_.check_map(node, "ipoib", {"mode", "mtu"})) return;
+  Ipoib& ipoib = fabric_.ipoib;
+  const auto mode = yaml_.choice(is_map ? node["mode"] : node, "mode of IPoIB", {"datagram", "connected"}, 0);
+  ipoib.mode = mode == 1 ? IpoibMode::connected : IpoibMode::datagram;
+  if (is_map)
+    ipoib.mtu = static_cast<u32>(
+        yaml_.number(node["mtu"], "MTU of IPoIB", least_ipoib_mtu, most_ipoib_mtu(ipoib.mode), ipoib.mtu));
+  if (fabric_.link_layer == LinkLayer::ethernet) yaml_.fail(node, "on Ethernet there is no IPoIB; leave this out");
+}
+
 void Parser::head(const YAML::Node& root) {
   fabric_.name = overrides_.name.value_or(yaml_.text(root["fabric"], fabric_.name));
   if (!valid_fabric_name(fabric_.name) && root["fabric"].IsDefined()) remember({Part::fabric, 0, 0, 0}, root["fabric"]);
@@ -403,6 +417,7 @@ void Parser::head(const YAML::Node& root) {
   if (fabric_.pace && fabric_.link_layer == LinkLayer::ethernet)
     yaml_.fail(root["pace"], "only links of InfiniBand can be paced; leave this out or say false");
   namespaces(root["namespaces"]);
+  ipoib(root["ipoib"]);
 }
 
 void Parser::generated(const YAML::Node& root) {
@@ -438,8 +453,8 @@ void Parser::listed(const YAML::Node& root) {
 
 void Parser::top(const YAML::Node& root) {
   if (!yaml_.check_map(root, "the fabric",
-                       {"fabric", "link_layer", "sm", "partitions", "pace", "namespaces", "topology", "hosts", "hcas",
-                        "switches", "cables"}))
+                       {"fabric", "link_layer", "sm", "partitions", "pace", "namespaces", "ipoib", "topology", "hosts",
+                        "hcas", "switches", "cables"}))
     return;
   head(root);
   if (root["topology"].IsDefined())

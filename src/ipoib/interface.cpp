@@ -98,9 +98,11 @@ Told<void> Interface::configure() {
   for (const Prefixed& address : addresses) {
     if (!done) break;
     done = around_.netlink.add_address(tun_.index(), address);
-    // A namespace without IPv6 has none; that is not what was asked for on the command line.
-    if (!done && address == addresses.back()) done = {};
-    if (!done) note(fmt::format("{}: {}", to_text(address.ip), std::strerror(to_int(done.error()))));
+    if (done) continue;
+    note(fmt::format("{}: {}", to_text(address.ip), std::strerror(to_int(done.error()))));
+    // A namespace may be without IPv6.
+    if (address.ip.family == Family::v6 && (to_int(done.error()) == EOPNOTSUPP || to_int(done.error()) == EACCES))
+      done = {};
   }
   const bool may_lack = options_.tun_fd >= 0 && !done && to_int(done.error()) == EPERM;
   if (!done && !may_lack)

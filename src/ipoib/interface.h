@@ -25,6 +25,7 @@ class Interface {
 
   void start();
   void leave();
+  [[nodiscard]] const InterfaceOptions& options() const { return options_; }
   // Up, or known not to be up soon.
   [[nodiscard]] bool is_settled() const;
 

@@ -144,17 +144,30 @@ Told<InterfaceOptions> parse_interface(const std::string& text) {
   return options;
 }
 
+std::optional<InterfaceOptions> child_of(const InterfaceOptions& parent, u16 pkey) {
+  InterfaceOptions child;
+  child.pkey = static_cast<u16>(pkey | 0x8000);
+  child.name = fmt::format("{}.{:04x}", parent.name, child.pkey);
+  child.device = parent.device;
+  child.port = parent.port;
+  child.mode = parent.mode;
+  child.mtu = parent.mtu;
+  if (!good_name(child.name)) return std::nullopt;
+  return child;
+}
+
 tl::expected<Options, Ending> parse_command_line(int argc, const char* const* argv) {
   Options options;
   std::vector<std::string> interfaces, descriptors;
   CLI::App app(description, "softib-ipoib");
   app.footer(footer);
-  app.add_option(
-         "--interface", interfaces,
-         "An interface to serve (default: ib0, ib1, ... for all InfiniBand ports, in order, and a child as ib0.8001 "
-         "for each further P_Key)")
+  app.add_option("--interface", interfaces,
+                 "An interface to serve (default: ib0, ib1, ... for all InfiniBand ports, in order, with --children)")
       ->type_name("NAME=DEVICE/PORT[,...]")
       ->take_all();
+  app.add_flag("--children", options.children,
+               "Serve a child, as ib0.8001, for each further P_Key of a port, also for those that the subnet manager "
+               "gives it later");
   app.add_option("--tun-fd", descriptors, "Serve this open TUN descriptor instead of making the device")
       ->type_name("NAME=FD")
       ->take_all();
@@ -171,6 +184,7 @@ tl::expected<Options, Ending> parse_command_line(int argc, const char* const* ar
   }
   if (auto taken = take_all(options, interfaces, descriptors); !taken)
     return tl::unexpected<Ending>(Ending{2, taken.error().text + "\n"});
+  options.children |= options.interfaces.empty();
   return options;
 }
 

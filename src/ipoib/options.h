@@ -1,7 +1,7 @@
 // The command line of softib-ipoib.
 #pragma once
 
-#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +34,7 @@ struct InterfaceOptions {
 
 struct Options {
   std::vector<InterfaceOptions> interfaces;  // empty: one for each InfiniBand port
+  bool children = false;                     // of all further P_Keys that those ports have, or come to have
   int ready_fd = -1;
   bool verbose = false;
 };
@@ -43,6 +44,9 @@ inline constexpr u32 encapsulation_size = 4;
 
 // "ib0=mlx5_0/1,mode=connected,address=10.0.0.1/16"
 [[nodiscard]] Told<InterfaceOptions> parse_interface(const std::string& text);
+
+// An interface like `parent` in another partition, without addresses: "ib0.8001". nullopt: no name is as long.
+[[nodiscard]] std::optional<InterfaceOptions> child_of(const InterfaceOptions& parent, u16 pkey);
 
 // Parses a command line; text for the user and an exit status when there is nothing more to do.
 struct Ending {

@@ -101,6 +101,13 @@ u16 Port::first_pkey() const {
   return (first & 0x7fff) == 0 ? default_pkey : static_cast<u16>(first | full);
 }
 
+std::vector<u16> Port::pkeys() const {
+  std::vector<u16> all;
+  for (u16 i = 0; i < attributes_.pkey_tbl_len; ++i)
+    if (const u16 pkey = pkey_at(context(), number_, i); pkey & 0x7fff) all.push_back(pkey);
+  return all;
+}
+
 std::optional<u16> Port::pkey_index(u16 pkey) const {
   std::optional<u16> limited;
   for (u16 i = 0; i < attributes_.pkey_tbl_len; ++i) {
@@ -161,10 +168,7 @@ std::vector<ListedPort> list_ports() {
       ibv_port_attr port{};
       if (::ibv_query_port(context.get(), static_cast<u8>(number), &port) != 0) continue;
       if (port.link_layer == IBV_LINK_LAYER_ETHERNET) continue;
-      ListedPort found{::ibv_get_device_name(list.devices[i]), number, {}};
-      for (u32 k = 0; k < port.pkey_tbl_len; ++k)
-        if (const u16 pkey = pkey_at(context.get(), number, k); pkey & 0x7fff) found.pkeys.push_back(pkey);
-      ports.push_back(std::move(found));
+      ports.push_back({::ibv_get_device_name(list.devices[i]), number});
     }
   }
   std::sort(ports.begin(), ports.end());

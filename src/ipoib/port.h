@@ -68,6 +68,7 @@ class Port {
   void refresh();
 
   [[nodiscard]] u16 first_pkey() const;
+  [[nodiscard]] std::vector<u16> pkeys() const;
   // Where in the port's table a P_Key is; full membership goes before limited.
   [[nodiscard]] std::optional<u16> pkey_index(u16 pkey) const;
   [[nodiscard]] Result<AddressHandle> address_handle(const Route& route) const;
@@ -87,11 +88,10 @@ class Port {
   std::function<void(ibv_event_type)> changed_;
 };
 
-// All InfiniBand ports of this host, in order, with the P_Keys of their tables.
+// All InfiniBand ports of this host, in order.
 struct ListedPort {
   std::string device;
   u32 number;
-  std::vector<u16> pkeys;
   auto operator<=>(const ListedPort&) const = default;
 };
 [[nodiscard]] std::vector<ListedPort> list_ports();

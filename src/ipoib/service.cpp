@@ -14,7 +14,7 @@ namespace softib::ipoib {
 
 namespace {
 
-// A port, and the interfaces on it.
+// A port, and the interfaces on it; the first is the parent of those that are made for further P_Keys.
 struct Served {
   std::unique_ptr<Port> port;
   std::unique_ptr<SaClient> client;
@@ -31,15 +31,19 @@ class Service {
  private:
   [[nodiscard]] Told<void> watch_system();
   [[nodiscard]] Told<Served*> port_of(const InterfaceOptions& options);
-  [[nodiscard]] Told<void> add(InterfaceOptions options, bool verbose);
+  [[nodiscard]] Told<Interface*> add(InterfaceOptions options);
+  void add_children(Served& served);
+  void port_changed(Served& served, ibv_event_type event);
   void system_changed();
   void tell_when_ready(int fd, Time until);
   void stop_when_idle();
 
   Loop loop_;
+  bool verbose_ = false;
+  bool children_ = false;
   Fd signals_;
   Netlink netlink_;
-  NetlinkWatch watch_;
+  rtnl::Watch watch_;
   std::vector<std::unique_ptr<Served>> ports_;
   std::vector<std::unique_ptr<Interface>> interfaces_;
 };
@@ -51,7 +55,7 @@ Told<void> Service::watch_system() {
   ::sigprocmask(SIG_BLOCK, &ending, nullptr);
   signals_ = Fd(::signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
   auto netlink = Netlink::open();
-  auto watch = NetlinkWatch::open();
+  auto watch = rtnl::Watch::open();
   if (!signals_ || !netlink || !watch) return complain("netlink or signals can't be watched");
   netlink_ = std::move(*netlink);
   watch_ = std::move(*watch);
@@ -61,11 +65,11 @@ Told<void> Service::watch_system() {
 }
 
 void Service::system_changed() {
-  const Changes changes = watch_.read();
+  const rtnl::Changes changes = watch_.read();
   for (const auto& interface : interfaces_) {
     if (changes.addresses) interface->addresses_changed();
     if (changes.routes) interface->routes_changed();
-    if (changes.groups) interface->look_at_groups();
+    if (changes.addresses) interface->look_at_groups();
   }
 }
 
@@ -79,51 +83,65 @@ Told<Served*> Service::port_of(const InterfaceOptions& options) {
   auto client = SaClient::open(loop_, *served->port);
   if (!client) return tl::unexpected<Complaint>(client.error());
   served->client = std::move(*client);
-  served->port->watch(loop_, [raw = served.get()](ibv_event_type event) {
-    raw->port->refresh();
-    for (Interface* interface : raw->interfaces) interface->port_changed(event);
-  });
+  served->port->watch(loop_, [this, raw = served.get()](ibv_event_type event) { port_changed(*raw, event); });
   ports_.push_back(std::move(served));
   return ports_.back().get();
 }
 
-Told<void> Service::add(InterfaceOptions options, bool verbose) {
+Told<Interface*> Service::add(InterfaceOptions options) {
   auto served = port_of(options);
   if (!served) return complain(fmt::format("{}: {}", options.name, served.error().text));
   if (options.pkey == 0) options.pkey = (*served)->port->first_pkey();
-  auto interface = Interface::make({loop_, netlink_, verbose}, *(*served)->port, *(*served)->client, options);
+  auto interface = Interface::make({loop_, netlink_, verbose_}, *(*served)->port, *(*served)->client, options);
   if (!interface) return tl::unexpected<Complaint>(interface.error());
   (*served)->interfaces.push_back(interface->get());
   interfaces_.push_back(std::move(*interface));
-  return {};
+  return interfaces_.back().get();
+}
+
+void Service::port_changed(Served& served, ibv_event_type event) {
+  served.port->refresh();
+  for (Interface* interface : served.interfaces) interface->port_changed(event);
+  add_children(served);
+}
+
+// What can't be made is told, and is no reason to end.
+void Service::add_children(Served& served) {
+  if (!children_) return;
+  for (const u16 pkey : served.port->pkeys()) {
+    const bool there = std::any_of(served.interfaces.begin(), served.interfaces.end(),
+                                   [&](const Interface* one) { return ((one->options().pkey ^ pkey) & 0x7fff) == 0; });
+    const auto child = there ? std::nullopt : child_of(served.interfaces.front()->options(), pkey);
+    if (!child) continue;
+    if (auto added = add(*child))
+      (*added)->start();
+    else
+      fmt::print(stderr, "softib-ipoib: {}\n", added.error().text);
+  }
 }
 
 std::vector<InterfaceOptions> interfaces_of_all_ports() {
   std::vector<InterfaceOptions> wanted;
-  u32 number = 0;
   for (const ListedPort& port : list_ports()) {
     InterfaceOptions one;
     one.device = port.device;
     one.port = port.number;
-    one.name = fmt::format("ib{}", number);
+    one.name = fmt::format("ib{}", wanted.size());
     wanted.push_back(one);
-    for (std::size_t i = 1; i < port.pkeys.size(); ++i) {
-      one.pkey = static_cast<u16>(port.pkeys[i] | 0x8000);
-      one.name = fmt::format("ib{}.{:04x}", number, one.pkey);
-      if ((port.pkeys[i] ^ port.pkeys[0]) & 0x7fff) wanted.push_back(one);
-    }
-    ++number;
   }
   return wanted;
 }
 
 Told<void> Service::start(const Options& options) {
+  verbose_ = options.verbose;
+  children_ = options.children;
   if (auto watched = watch_system(); !watched) return watched;
   const auto wanted = options.interfaces.empty() ? interfaces_of_all_ports() : options.interfaces;
   if (wanted.empty()) return complain("there is no InfiniBand port here");
   for (const InterfaceOptions& one : wanted)
-    if (auto added = add(one, options.verbose); !added) return added;
+    if (auto added = add(one); !added) return tl::unexpected<Complaint>(added.error());
   for (const auto& interface : interfaces_) interface->start();
+  for (const auto& served : ports_) add_children(*served);
   constexpr std::chrono::seconds patience{5};
   if (options.ready_fd >= 0) tell_when_ready(options.ready_fd, Clock::now() + patience);
   return {};

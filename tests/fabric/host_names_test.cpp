@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 
 #include "fabric/addresses.h"
+#include "fabric/interfaces.h"
 
 namespace softib::fabric {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 Fabric parsed(std::string_view text) {
@@ -80,6 +83,42 @@ TEST(Namespaces, ErrorsNameTheLine) {
             "t.yaml:2: 'maybe' is no use of namespaces; known are: auto, on, off");
   EXPECT_THAT(parse("hosts: 1\nnamespaces: {uts: on}\n", "t.yaml").error().text,
               HasSubstr("t.yaml:2: unknown key 'uts' in namespaces"));
+}
+
+TEST(Ipoib, IsAWordOrAMap) {
+  EXPECT_EQ(parsed("hosts: 1").ipoib, Ipoib{});
+  EXPECT_EQ(parsed("{ipoib: connected, hosts: 1}").ipoib, (Ipoib{IpoibMode::connected, 0}));
+  EXPECT_EQ(parsed("{ipoib: {mode: connected, mtu: 9000}, hosts: 1}").ipoib, (Ipoib{IpoibMode::connected, 9000}));
+  EXPECT_EQ(parsed("{ipoib: {mtu: 1500}, hosts: 1}").ipoib, (Ipoib{IpoibMode::datagram, 1500}));
+  for (const char* text : {"hosts: 1", "{ipoib: connected, hosts: 1}", "{ipoib: {mtu: 1500}, hosts: 1}",
+                           "{ipoib: {mode: connected, mtu: 9000}, hosts: 1}"}) {
+    const Fabric fabric = parsed(text);
+    EXPECT_EQ(parsed(to_yaml(fabric)), fabric) << text;
+  }
+}
+
+TEST(Ipoib, ErrorsNameTheLine) {
+  const auto error = [](const char* text) { return parse(text, "t.yaml").error().text; };
+  EXPECT_EQ(error("hosts: 1\nipoib: fast\n"), "t.yaml:2: 'fast' is no mode of IPoIB; known are: datagram, connected");
+  EXPECT_THAT(error("hosts: 1\nipoib: {mtu: 65520}\n"), HasSubstr("t.yaml:2: "));
+  EXPECT_THAT(error("hosts: 1\nipoib: {mode: connected, mtu: 65521}\n"), HasSubstr("65520"));
+  EXPECT_THAT(error("hosts: 1\nipoib: {mtu: 100}\n"), HasSubstr("1280"));
+  EXPECT_THAT(error("hosts: 1\nipoib: {speed: 1}\n"), HasSubstr("unknown key 'speed' in ipoib"));
+  EXPECT_EQ(error("link_layer: ethernet\nhosts: 1\nipoib: connected\n"),
+            "t.yaml:3: on Ethernet there is no IPoIB; leave this out");
+}
+
+TEST(Ipoib, EachPortHasAnInterface) {
+  const Fabric fabric = parsed("{ipoib: connected, hosts: [a, {name: b, hcas: [{ports: 2}, {}]}]}");
+  EXPECT_THAT(ipoib_interfaces(fabric, 0),
+              ElementsAre("ib0=mlx5_0/1,mode=connected,address=10.0.0.1/16,address=fd53:4942::1/64"));
+  EXPECT_THAT(ipoib_interfaces(fabric, 1),
+              ElementsAre("ib0=mlx5_0/1,mode=connected,address=10.0.0.2/16,address=fd53:4942::2/64",
+                          "ib1=mlx5_0/2,mode=connected,address=10.1.0.2/16,address=fd53:4942:1::2/64",
+                          "ib2=mlx5_1/1,mode=connected,address=10.2.0.2/16,address=fd53:4942:2::2/64"));
+  EXPECT_THAT(ipoib_interfaces(parsed("{ipoib: {mtu: 1500}, hosts: 1}"), 0),
+              ElementsAre("ib0=mlx5_0/1,mtu=1500,address=10.0.0.1/16,address=fd53:4942::1/64"));
+  EXPECT_THAT(ipoib_interfaces(parsed("{link_layer: ethernet, hosts: 1}"), 0), IsEmpty());
 }
 
 }  // namespace

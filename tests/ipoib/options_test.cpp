@@ -32,6 +32,29 @@ TEST(Options, AllOfThemAreRead) {
   EXPECT_EQ(options->ready_fd, 7);
 }
 
+TEST(Options, ChildrenComeUnaskedWhereNoInterfaceIsNamed) {
+  EXPECT_TRUE(parse({})->children);
+  EXPECT_FALSE(parse({"--interface", "ib0=mlx5_0"})->children);
+  EXPECT_TRUE(parse({"--interface", "ib0=mlx5_0", "--children"})->children);
+}
+
+TEST(Options, AChildIsLikeItsParentButForTheAddresses) {
+  InterfaceOptions parent = *parse_interface("ib1=mlx5_2/3,mode=connected,mtu=9000,address=10.0.0.1/16");
+  parent.tun_fd = 5;
+  const auto child = child_of(parent, 0x1);
+  ASSERT_TRUE(child);
+  EXPECT_EQ(child->name, "ib1.8001");
+  EXPECT_EQ(child->pkey, 0x8001);
+  EXPECT_EQ(child->device, "mlx5_2");
+  EXPECT_EQ(child->port, 3U);
+  EXPECT_EQ(child->mode, Mode::connected);
+  EXPECT_EQ(child->mtu, 9000U);
+  EXPECT_TRUE(child->addresses.empty());
+  EXPECT_EQ(child->tun_fd, -1);
+  parent.name = "as-long-as-may";
+  EXPECT_FALSE(child_of(parent, 0x1));
+}
+
 TEST(Options, MistakesAreNamed) {
   const std::pair<const char*, const char*> wrong[] = {
       {"ib0", "NAME=DEVICE/PORT"},

@@ -25,13 +25,7 @@ BookedAddress ipv4(u32 port, u32 address) {
   return {port, ip_of(address), static_cast<u8>(mapped_bits + fabric::network_prefix), 0};
 }
 
-// fd53:4942:rail::x:y, the IPv6 counterpart of 10.rail.x.y.
-BookedAddress ipv6(u32 port, u32 host, u32 rail) {
-  Ip ip{0xfd, 0x53, 0x49, 0x42};
-  wire::set(ip, {32, 16}, rail);
-  wire::set(ip, {96, 32}, host + 1);
-  return {port, ip, ipv6_prefix, 0};
-}
+BookedAddress ipv6(u32 port, u32 host, u32 rail) { return {port, fabric::port_address6(host, rail), ipv6_prefix, 0}; }
 
 // On Ethernet the address that stands in the GID table, else that of the interface: fe80::/64 and the port's GUID.
 BookedAddress link_local(u32 port, const ipc::Port& record) {
