@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
-#include <cstring>
 
 namespace softib::cli {
 
@@ -17,18 +15,6 @@ void limit_waiting(int socket, std::chrono::seconds limit) {
   timeval time{limit.count(), 0};
   ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
-}
-
-Result<void> attach_as_tool(ipc::Client& client) {
-  ipc::Attach::Request request{};
-  request.version = ipc::interface_version;
-  request.size_of_qp = sizeof(ipc::Qp);
-  request.is_tool = 1;
-  request.local_pid = ::getpid();
-  std::strncpy(request.program, "softib", sizeof request.program - 1);
-  auto reply = client.call<ipc::Attach>(0, request);
-  if (!reply) return fail(reply.error());
-  return {};
 }
 
 }  // namespace
@@ -49,7 +35,7 @@ Result<std::unique_ptr<ipc::Client>> connect(const std::string& dir, std::chrono
 fabric::Parsed<std::unique_ptr<ipc::Client>> connect_as_tool(const std::string& dir, std::chrono::seconds limit) {
   auto client = connect(dir, limit);
   if (!client) return tl::unexpected<fabric::Error>({cause_of(client.error())});
-  if (auto attached = attach_as_tool(**client); !attached)
+  if (auto attached = ipc::attach_as_tool(**client, "softib"); !attached)
     return tl::unexpected<fabric::Error>({cause_of(attached.error())});
   return std::move(*client);
 }

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "fabric/addresses.h"
+#include "hosts/address_report.h"
 #include "hosts/files.h"
 #include "hosts/message.h"
 #include "hosts/services.h"
@@ -44,7 +45,10 @@ void allow_ping() { (void)write_at_once("/proc/sys/net/ipv4/ping_group_range", f
 class HostProcess {
  public:
   HostProcess(const Surroundings& around, const PlaceSpec& spec)
-      : files_{around.folder, spec.name, around.own_pids}, number_(spec.number), services_(around, spec) {}
+      : files_{around.folder, spec.name, around.own_pids},
+        number_(spec.number),
+        services_(around, spec),
+        addresses_(around.folder, spec) {}
 
   [[noreturn]] void run() {
     sigset_t wanted;
@@ -52,10 +56,11 @@ class HostProcess {
     sigaddset(&wanted, SIGCHLD);
     ::sigprocmask(SIG_SETMASK, &wanted, nullptr);
     const Fd children(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
-    pollfd events[] = {{own_line, POLLIN, 0}, {children.get(), POLLIN, 0}};
     for (;;) {
-      if (::poll(events, 2, services_.restart()) < 0 && errno != EINTR) ::_exit(1);
+      pollfd events[] = {{own_line, POLLIN, 0}, {children.get(), POLLIN, 0}, {addresses_.fd(), POLLIN, 0}};
+      if (::poll(events, 3, services_.restart()) < 0 && errno != EINTR) ::_exit(1);
       if (events[1].revents) reap(children);
+      if (events[2].revents) addresses_.look();
       if (events[0].revents) follow();
     }
   }
@@ -74,7 +79,9 @@ class HostProcess {
     }
     if (!notes.empty()) answer = std::string(order::noted) + notes.front();
     if (!send_text(own_line, answer)) ::_exit(0);
-    if (*word == order::set_up) services_.start();
+    if (*word != order::set_up) return;
+    addresses_.start();
+    services_.start();
   }
 
   fabric::Parsed<void> set_up(Notes& notes) {
@@ -100,6 +107,7 @@ class HostProcess {
   HostFiles files_;
   u32 number_;
   Services services_;
+  AddressReport addresses_;
 };
 
 }  // namespace

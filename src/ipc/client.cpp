@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -86,6 +87,18 @@ Result<void> Client::exchange(Op op, u32 context, const void* request, u32 reque
   if (reply_header.error) return fail(reply_header.error);
   if (got != static_cast<ssize_t>(sizeof reply_header + reply_size)) return fail(EIO);
   if (received) *received = std::move(descriptor);
+  return {};
+}
+
+Result<void> attach_as_tool(Client& client, std::string_view program) {
+  Attach::Request request{};
+  request.version = interface_version;
+  request.size_of_qp = sizeof(Qp);
+  request.is_tool = 1;
+  request.local_pid = ::getpid();
+  program.copy(request.program, sizeof request.program - 1);
+  auto reply = client.call<Attach>(0, request);
+  if (!reply) return fail(reply.error());
   return {};
 }
 

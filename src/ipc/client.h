@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "base/fd.h"
@@ -58,5 +59,9 @@ class Client {
   std::mutex mutex_;
   Fd socket_;
 };
+
+// The first call of a connection that is no program's on a host: it may ask everything. `program` is for the daemon's
+// log.
+[[nodiscard]] Result<void> attach_as_tool(Client& client, std::string_view program);
 
 }  // namespace softib::ipc

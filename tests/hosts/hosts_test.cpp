@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "hosts/address_report.h"
 #include "hosts/closet.h"
 #include "hosts/netlink.h"
 #include "hosts/place.h"
@@ -24,6 +25,17 @@ TEST(LinkName, FitsAnInterface) {
   EXPECT_EQ(other.size(), 15U);
   EXPECT_NE(one, other);
   EXPECT_LE(port_name(100'000).size(), 15U);
+}
+
+TEST(Addresses, AreOfThePortBehindTheInterface) {
+  EXPECT_EQ(port_interface("ib0=mlx5_0/1,mode=connected,address=10.0.0.1/16"), (PortInterface{"ib0", "mlx5_0", 1}));
+  EXPECT_EQ(port_interface("ib12=mlx5_3/2"), (PortInterface{"ib12", "mlx5_3", 2}));
+  for (const char* text : {"", "ib0", "ib0=mlx5_0", "ib0=mlx5_0/", "ib0=mlx5_0/x", "a/b=c"})
+    EXPECT_FALSE(port_interface(text)) << text;
+  EXPECT_EQ(partition_of("ib1", "ib1"), 0);
+  EXPECT_EQ(partition_of("ib1.8001", "ib1"), 0x8001);
+  for (const char* other : {"ib", "ib11", "ib10.8001", "ib1.80010", "ib1.801", "ib1.80g1", "ib1-8001", "eth0"})
+    EXPECT_FALSE(partition_of(other, "ib1")) << other;
 }
 
 TEST(Networks, OverlapWhereOneHoldsTheOther) {
