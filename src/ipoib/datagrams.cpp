@@ -2,17 +2,8 @@
 
 namespace softib::ipoib {
 
-namespace {
-
-constexpr u32 largest_mtu = 4096;
-
-}  // namespace
-
 Result<Datagrams> Datagrams::make(const Port& port, ibv_cq* sent, ibv_cq* received, Slots& slots) {
   Datagrams datagrams;
-  auto buffers = Receives::make(port.domain(), receives, grh_size + largest_mtu);
-  if (!buffers) return fail(buffers.error());
-  datagrams.receives_ = std::move(*buffers);
   datagrams.slots_ = &slots;
   ibv_qp_init_attr wanted{};
   wanted.send_cq = sent;
@@ -24,7 +15,7 @@ Result<Datagrams> Datagrams::make(const Port& port, ibv_cq* sent, ibv_cq* receiv
   return datagrams;
 }
 
-Result<void> Datagrams::start(const Port& port, u16 pkey_index, u32 qkey) {
+Result<void> Datagrams::start(const Port& port, u16 pkey_index, u32 qkey, u32 link_mtu) {
   port_ = &port;
   pkey_index_ = pkey_index;
   qkey_ = qkey;
@@ -32,6 +23,11 @@ Result<void> Datagrams::start(const Port& port, u16 pkey_index, u32 qkey) {
   attributes.qp_state = IBV_QPS_RESET;
   static_cast<void>(::ibv_modify_qp(pair(), &attributes, IBV_QP_STATE));
   outstanding_ = requests_outstanding_ = 0;
+  if (link_mtu != std::exchange(link_mtu_, link_mtu)) {
+    auto buffers = Receives::make(port.domain(), receives, grh_size + link_mtu);
+    if (!buffers) return fail(buffers.error());
+    receives_ = std::move(*buffers);
+  }
   receives_.give_back_all();
   attributes.qp_state = IBV_QPS_INIT;
   attributes.pkey_index = pkey_index;

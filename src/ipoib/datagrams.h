@@ -19,7 +19,9 @@ inline constexpr u32 group_qpn = 0xff'ffff;
 
 class Datagrams {
  public:
-  static constexpr u32 receives = 1024;
+  // Half a dozen milliseconds of a stream, which is how long a busy machine keeps its receiver waiting: what finds no
+  // buffer is lost.
+  static constexpr u32 receives = 4096;
   static constexpr u32 sends = 1024;
   static constexpr u32 grh_size = 40;
   static constexpr u64 no_slot = ~u64{0};  // wr_id of requests that aren't the last of their slot
@@ -30,9 +32,9 @@ class Datagrams {
   [[nodiscard]] ibv_qp* pair() const { return pair_.get(); }
   [[nodiscard]] bool ready() const { return ready_; }
 
-  // Joins a partition with a key; all receives are posted.
-  [[nodiscard]] Result<void> start(const Port& port, u16 pkey_index, u32 qkey);
-  [[nodiscard]] Result<void> restart() { return start(*port_, pkey_index_, qkey_); }
+  // Joins a partition with a key; all receives are posted. `link_mtu`: the largest datagram, with its encapsulation.
+  [[nodiscard]] Result<void> start(const Port& port, u16 pkey_index, u32 qkey, u32 link_mtu);
+  [[nodiscard]] Result<void> restart() { return start(*port_, pkey_index_, qkey_, link_mtu_); }
   [[nodiscard]] Result<void> change_qkey(u32 qkey);
   // After an error completion. False: it takes a new start.
   [[nodiscard]] bool recover();
@@ -67,6 +69,7 @@ class Datagrams {
   Slots* slots_ = nullptr;
   u32 qkey_ = 0;
   u16 pkey_index_ = 0;
+  u32 link_mtu_ = 0;
   const Port* port_ = nullptr;
   u32 outstanding_ = 0;  // slots
   u32 requests_outstanding_ = 0;

@@ -172,7 +172,7 @@ void Interface::ready(const GroupFacts& facts) {
   const auto index = port_.pkey_index(options_.pkey);
   if (!index) return;
   const auto started =
-      datagrams_.ready() ? datagrams_.change_qkey(facts.qkey) : datagrams_.start(port_, *index, facts.qkey);
+      datagrams_.ready() ? datagrams_.change_qkey(facts.qkey) : datagrams_.start(port_, *index, facts.qkey, facts.mtu);
   if (!started) {
     note(fmt::format("queue pair: {}", std::strerror(to_int(started.error()))));
     return;

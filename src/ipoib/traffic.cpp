@@ -204,9 +204,16 @@ void Interface::send_group_frame(const GidBytes& mgid, Frame frame) {
 bool Interface::take_received() {
   ibv_wc done[batch];
   const int count = ::ibv_poll_cq(received_.get(), batch, done);
-  for (int i = 0; i < count; ++i) receive(done[i]);
+  bool failed = false;
+  for (int i = 0; i < count; ++i) {
+    // A datagram larger than the group allows; what is only flushed has a cause elsewhere.
+    failed |=
+        done[i].qp_num == datagrams_.qpn() && done[i].status != IBV_WC_SUCCESS && done[i].status != IBV_WC_WR_FLUSH_ERR;
+    receive(done[i]);
+  }
   if (count <= 0) return false;
   flush();
+  if (failed) recover();
   datagrams_.post_receives();
   if (connections_) connections_->post_receives();
   return true;

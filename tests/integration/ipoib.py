@@ -352,11 +352,16 @@ def opensm_serves_as_well(softib):
         transfer(two, one, "10.0.0.2", 1 << 20)
 
 
-def hosts_have_their_interfaces(softib):
-    """Without a word more than `softib up`, by the names of /etc/hosts."""
-    fabric = Fabric(softib)
+def places(softib, text="hosts: 2\n"):
+    """A fabric whose hosts have networks of their own, and interfaces without a word more than `softib up`."""
+    fabric = described(softib, text)
     fabric.environment["SOFTIB_NAMESPACES"] = "on"
-    with fabric:
+    return fabric
+
+
+def hosts_have_their_interfaces(softib):
+    """By the names of /etc/hosts."""
+    with places(softib) as fabric:
         run(fabric, "host0", "ping", "-c", "1", "-W", "5", "host1-ib0")
         check("10.0.0.1/16" in run(fabric, "host0", "ip", "-o", "addr", "show", "ib0"), "host0's address")
         fabric.call("host", "host1", "kill")
@@ -365,6 +370,142 @@ def hosts_have_their_interfaces(softib):
         fabric.call("host", "host1", "on")
         wait_for(lambda: fabric.run("host0", ["ping", "-c", "1", "-W", "1", "host1-ib0"])[0] == 0,
                  "a host that is back has no interface")
+
+
+# Behind the TCP payload, in front of it, and around it: IP, TCP with its time stamps, encapsulation; LRH, BTH, DETH, ICRC.
+OVERHEAD = 20 + 32 + 4 + 8 + 12 + 8 + 4
+SEGMENT = 2044 - 20 - 32
+# What else may go over a link while it is measured: ARP, groups, the questions for the counters themselves.
+OTHERS, LARGEST_OTHER = 64, 300
+
+
+def port_counters(fabric, host, *where):
+    text = run(fabric, host, "perfquery", "-x", *where)
+    names = ("PortXmitData", "PortXmitPkts", "PortRcvData", "PortRcvPkts")
+    return [int(re.search(rf"^{name}:\.+(\d+)", text, re.M).group(1)) for name in names]
+
+
+def along_the_way(fabric, switch):
+    """Bytes and packets that host0 has sent to host1, by the counters of each port on the way."""
+    there = {"HCA of host0": (0, port_counters(fabric, "host0")),
+             "switch, from host0": (2, port_counters(fabric, "host0", switch, "1")),
+             "switch, to host1": (0, port_counters(fabric, "host0", switch, "2")),
+             "HCA of host1": (2, port_counters(fabric, "host1"))}
+    return {name: (4 * found[at], found[at + 1]) for name, (at, found) in there.items()}
+
+
+def segments_sent_again(fabric):
+    names, values = [line.split() for line in run(fabric, "host0", "cat", "/proc/net/snmp").splitlines()
+                     if line.startswith("Tcp:")]
+    return int(values[names.index("RetransSegs")])
+
+
+def counted_along_the_way(fabric, switch, stream):
+    """`stream` sends from host0 to host1 and says how many bytes TCP has carried, at least and at most."""
+    before, again = along_the_way(fabric, switch), segments_sent_again(fabric)
+    least, most = stream()
+    again = segments_sent_again(fabric) - again
+    moved = {place: (size - before[place][0], count - before[place][1])
+             for place, (size, count) in along_the_way(fabric, switch).items()}
+    origin = moved["HCA of host0"]
+    for place, (size, count) in moved.items():
+        # Each packet of TCP has exactly OVERHEAD bytes beside its payload, which is filled up to words.
+        carried = size - count * OVERHEAD
+        highest = most + 3 * count + again * SEGMENT + OTHERS * LARGEST_OTHER
+        check(least - OTHERS * OVERHEAD <= carried <= highest,
+              f"{place}: {carried} bytes beside {count} headers, of TCP {least} to {most}, at most {highest}")
+        check(count >= least // SEGMENT, f"{place}: {count} packets for {least} bytes")
+        check(abs(count - origin[1]) <= OTHERS and abs(size - origin[0]) <= OTHERS * LARGEST_OTHER,
+              f"{place}: {size} bytes in {count} packets, at host0 {origin}")
+
+
+def a_fixed_amount(fabric):
+    address, size = "10.0.0.2", 16 << 20
+    server = fabric.start("host1", [sys.executable, "-c", SERVER, address, str(size)])
+    try:
+        wait_for(lambda: "listening" in server.output(), "no server")
+        run(fabric, "host0", sys.executable, "-c", CLIENT, address, str(size))
+    finally:
+        server.stop()
+    return size, size
+
+
+def as_fast_as_may_be(fabric):
+    """What is not sent yet when the time is up never goes: qperf tells both what it wrote and what arrived."""
+    server = fabric.start("host1", ["qperf"])
+    try:
+        wait_for(lambda: ":4D35" in run(fabric, "host1", "cat", "/proc/net/tcp", "/proc/net/tcp6"), "no qperf")
+        text = run(fabric, "host0", "qperf", "-t", "1", "-uu", "--precision", "15", "-vvs", "host1-ib0", "tcp_bw")
+    finally:
+        server.stop()
+    return tuple(int(re.search(rf"{name}_bytes\s+=\s+(\d+)", text).group(1)) for name in ("recv", "send"))
+
+
+def streams_are_counted_along_the_way(softib):
+    """A session of a user: names, ping, and TCP streams, whose bytes all ports between the hosts have counted."""
+    with places(softib) as fabric:
+        check(run(fabric, "host0", "hostname").strip() == "host0", "hostname")
+        check("3 received" in run(fabric, "host0", "ping", "-c3", "-i0.1", "host1"), "ping over eth0")
+        check("3 received" in run(fabric, "host0", "ping", "-c3", "-i0.1", "host1-ib0"), "ping over ib0")
+        switch = re.search(r"lid (\d+)", run(fabric, "host0", "ibswitches")).group(1)
+        counted_along_the_way(fabric, switch, lambda: a_fixed_amount(fabric))
+        if not shutil.which("qperf"):
+            raise Skip("qperf is not installed")
+        counted_along_the_way(fabric, switch, lambda: as_fast_as_may_be(fabric))
+
+
+def the_fabric_file_may_ask_for_connections(softib):
+    with places(softib, "ipoib: connected\nhosts: 2\n") as fabric:
+        run(fabric, "host0", "ping", "-c1", "-W5", "-s60000", "host1-ib0")
+        check("mtu 65520" in run(fabric, "host0", "ip", "link", "show", "ib0"), "MTU of connected mode")
+        check(run(fabric, "host0", "ping", "-c1", "-W5", "fd53:4942::2"), "IPv6 address of the port")
+        before = port_counters(fabric, "host0")
+        run(fabric, "host0", "ping", "-c1", "-W5", "-s60000", "host1-ib0")
+        sent = [now - then for now, then in zip(port_counters(fabric, "host0"), before)]
+        # 60,028 bytes behind 16 of the connection: one message in 15 packets of 4096 with LRH, BTH and ICRC; and the
+        # acknowledgement (AETH) of the answer, which is as long.
+        words = (60028 + 16 + 15 * (8 + 12 + 4) + 8 + 12 + 4 + 4) // 4
+        check(sent == [words, 16, words, 16], f"one ping: {sent}, not {words} words")
+
+
+def rdma_cm_follows_the_addresses_of_hosts(softib):
+    """An address that is added leads rdma_cm to its port, also a child's in its partition; one that is gone to nobody."""
+    if not shutil.which("rping"):
+        raise Skip("rping is not installed")
+    two = "{name: %s, hcas: [{pkeys: [0xffff, 0x8001]}]}"
+    with places(softib, f"hosts: [{two % 'host0'}, {two % 'host1'}]\n") as fabric:
+        for number in (0, 1):
+            for interface, network in (("ib0", "10.77.0"), ("ib0.8001", "10.78.0")):
+                run(fabric, f"host{number}", "ip", "addr", "add", f"{network}.{number + 1}/24", "dev", interface)
+
+        def reached(address):
+            server = fabric.start("host1", ["rping", "-s", "-C", "2", "-a", "0.0.0.0"])
+            try:
+                return fabric.run("host0", ["rping", "-c", "-C", "2", "-a", address])
+            finally:
+                server.stop()
+
+        for address in ("10.77.0.2", "10.78.0.2", "10.0.0.2"):
+            wait_for(lambda: reached(address)[0] == 0, f"rping {address}: {reached(address)}")
+        run(fabric, "host1", "ip", "addr", "del", "10.77.0.2/24", "dev", "ib0")
+        wait_for(lambda: "ADDR_ERROR" in reached("10.77.0.2")[1], "an address that was taken away leads somewhere")
+
+
+def partitions_that_come_later_have_interfaces(softib):
+    if not shutil.which("opensm"):
+        raise Skip("opensm is not installed")
+    text = "hosts: 2\nsm: opensm\npartitions: 'Default=0x7fff,ipoib: ALL=full;'\n"
+    with places(softib, text) as fabric:
+        check("ib0." not in run(fabric, "host0", "ip", "-o", "link"), "no further partition yet")
+        rules = next(pathlib.Path(fabric.directory()).glob("opensm/*/partitions.conf"))
+        rules.write_text("Default=0x7fff,ipoib: ALL=full;\nlab=0x10,ipoib: ALL=full;\n")
+        for manager in fabric.status()["subnet_managers"]:
+            os.kill(manager["pid"], signal.SIGHUP)
+        for number in (0, 1):
+            wait_for(lambda: "LOWER_UP" in fabric.run(f"host{number}", ["ip", "link", "show", "ib0.8010"])[1],
+                     "no interface of a new partition")
+            run(fabric, f"host{number}", "ip", "addr", "add", f"10.79.0.{number + 1}/24", "dev", "ib0.8010")
+        run(fabric, "host0", "ping", "-c1", "-W5", "10.79.0.2")
 
 
 def mistakes_are_told(fabric):
@@ -394,7 +535,9 @@ ON_THREE = (pings_are_counted_to_the_word, streams_and_datagrams_arrive_whole,
             partitions_have_interfaces_of_their_own, links_go_and_come, a_new_subnet_manager_is_told_all,
             who_dies_is_missed_and_found_again, mistakes_are_told)
 
-ALONE = (opensm_serves_as_well, hosts_have_their_interfaces)
+ALONE = (opensm_serves_as_well, hosts_have_their_interfaces, streams_are_counted_along_the_way,
+         the_fabric_file_may_ask_for_connections, rdma_cm_follows_the_addresses_of_hosts,
+         partitions_that_come_later_have_interfaces)
 
 
 def main():
