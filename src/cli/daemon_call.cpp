@@ -1,10 +1,10 @@
 #include "cli/daemon_call.h"
-#include "base/error_text.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "base/error_text.h"
 
 namespace softib::cli {
 

@@ -83,7 +83,7 @@ fabric::Parsed<bool> enter_place(const std::string& dir, const std::string& host
   if (::setns(door->handle.get(), namespaces) < 0)
     return refuse(fmt::format("cannot enter the namespaces of {}: {}", host, error_text()));
   if (::chdir(folder) < 0 && ::chdir("/") < 0) return refuse(fmt::format("no folder on {}: {}", host, error_text()));
-  if (auto kept = keep_capabilities_of_hosts(); !kept)
+  if (auto kept = keep_capabilities(host_capabilities); !kept)
     return refuse(fmt::format("cannot keep rights on {}: {}", host, error_text(kept.error())));
   return door->about.own_pids != 0;
 }

@@ -1,11 +1,12 @@
 #include "cli/session.h"
-#include "fabric/error.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <span>
 #include <sstream>
+
+#include "fabric/error.h"
 
 namespace softib::cli {
 

@@ -1,8 +1,9 @@
 #include "daemon/faults.h"
-#include "base/durations.h"
 
 #include <algorithm>
 #include <cmath>
+
+#include "base/durations.h"
 
 namespace softib::daemon {
 

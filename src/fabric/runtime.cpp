@@ -1,6 +1,4 @@
 #include "fabric/runtime.h"
-#include "base/error_text.h"
-#include "fabric/error.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,6 +13,9 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+
+#include "base/error_text.h"
+#include "fabric/error.h"
 
 namespace softib::fabric {
 

@@ -42,7 +42,7 @@ std::vector<std::string> ipoib_words(const PlaceSpec& spec) {
   ::setenv("SOFTIB_FABRIC_DIR", around.folder.c_str(), 1);
   ::setenv("SOFTIB_HOST", host.c_str(), 1);
   ::setenv("LD_PRELOAD", around.preload_library.c_str(), 1);
-  (void)keep_capabilities_of_hosts();
+  (void)keep_capabilities(service_capabilities);
   const std::vector<char*> arguments = argument_pointers(words);
   ::execv(program.c_str(), arguments.data());
   fmt::print(stderr, "softib-hosts: cannot start {}: {}\n", program, std::strerror(errno));

@@ -171,6 +171,7 @@ void Interface::leave() {
 void Interface::ready(const GroupFacts& facts) {
   const auto index = port_.pkey_index(options_.pkey);
   if (!index) return;
+  if (datagrams_.ready() && facts.mtu - encapsulation_size > mtu_) stop_datagrams();  // buffers are too small
   const auto started =
       datagrams_.ready() ? datagrams_.change_qkey(facts.qkey) : datagrams_.start(port_, *index, facts.qkey, facts.mtu);
   if (!started) {

@@ -4,6 +4,7 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netlink/attr.h>
+#include <netlink/msg.h>
 #include <sys/socket.h>
 
 #include <charconv>

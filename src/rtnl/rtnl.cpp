@@ -2,13 +2,18 @@
 
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
+#include <netlink/addr.h>
 #include <netlink/errno.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
 #include <netlink/route/addr.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "base/release.h"
 
 namespace softib::rtnl {
 
@@ -35,6 +40,10 @@ bool is_link_local(const InterfaceAddress& address) {
 }
 
 }  // namespace
+
+void Free::operator()(nl_sock* socket) const { nl_socket_free(socket); }
+void Free::operator()(nl_msg* message) const { nlmsg_free(message); }
+void Free::operator()(nl_addr* address) const { nl_addr_put(address); }
 
 std::span<const u8> InterfaceAddress::view() const { return {bytes.data(), size_of(family)}; }
 
@@ -161,6 +170,8 @@ Result<Watch> Watch::open() {
   watch.socket_ = std::move(*socket);
   return watch;
 }
+
+int Watch::fd() const { return nl_socket_get_fd(socket_.get()); }
 
 Changes Watch::read() {
   Changes changes;

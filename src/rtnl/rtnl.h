@@ -2,9 +2,7 @@
 // What only one of them does is beside it, on the same sockets.
 #pragma once
 
-#include <netlink/addr.h>
-#include <netlink/msg.h>
-#include <netlink/netlink.h>
+#include <linux/netlink.h>
 
 #include <array>
 #include <functional>
@@ -12,14 +10,22 @@
 #include <span>
 #include <vector>
 
-#include "base/release.h"
 #include "base/types.h"
+
+struct nl_sock;
+struct nl_msg;
+struct nl_addr;
 
 namespace softib::rtnl {
 
-using Socket = std::unique_ptr<nl_sock, Release<nl_socket_free>>;
-using Message = std::unique_ptr<nl_msg, Release<nlmsg_free>>;
-using Address = std::unique_ptr<nl_addr, Release<nl_addr_put>>;
+struct Free {
+  void operator()(nl_sock* socket) const;
+  void operator()(nl_msg* message) const;
+  void operator()(nl_addr* address) const;
+};
+using Socket = std::unique_ptr<nl_sock, Free>;
+using Message = std::unique_ptr<nl_msg, Free>;
+using Address = std::unique_ptr<nl_addr, Free>;
 
 // To the namespace that this process is in now, wherever it goes afterwards.
 [[nodiscard]] Result<Socket> connect();
@@ -55,7 +61,7 @@ struct Changes {
 class Watch {
  public:
   [[nodiscard]] static Result<Watch> open();
-  [[nodiscard]] int fd() const { return nl_socket_get_fd(socket_.get()); }
+  [[nodiscard]] int fd() const;
   [[nodiscard]] Changes read();
 
  private:

@@ -1,8 +1,9 @@
 #include "sm/manager.h"
-#include "base/durations.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "base/durations.h"
 
 namespace softib::sm {
 

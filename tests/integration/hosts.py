@@ -267,6 +267,9 @@ def as_another_user(softib):
         check(places.status()["namespaces"]["user_namespace"], "not in a user namespace")
         same(places.text("host0", "id", "-u"), str(OTHER_USER), "the user")
         same(places.text("host0", "sh", "-c", f'"{softib}" run host1 -- hostname'), "host1", "from host to host")
+        if os.access("/dev/net/tun", os.R_OK | os.W_OK):  # whatever this user may lock of memory
+            wait_for(lambda: "LOWER_UP" in places.text("host0", "ip", "link", "show", "ib0"), "ib0 is not up")
+            check("1 received" in places.text("host0", "ping", "-c1", "-W5", "host1-ib0"), "IP over InfiniBand")
         for case in (a_host_has_its_own_name_and_network, hosts_reach_each_other, rdma_programs_run_between_hosts,
                      ssh_for_launchers, all_programs_of_a_dead_host_die):
             try:

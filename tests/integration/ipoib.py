@@ -372,7 +372,7 @@ def hosts_have_their_interfaces(softib):
                  "a host that is back has no interface")
 
 
-# Behind the TCP payload, in front of it, and around it: IP, TCP with its time stamps, encapsulation; LRH, BTH, DETH, ICRC.
+# Beside the payload of TCP: IP, TCP with its time stamps, encapsulation; LRH, BTH, DETH, ICRC.
 OVERHEAD = 20 + 32 + 4 + 8 + 12 + 8 + 4
 SEGMENT = 2044 - 20 - 32
 # What else may go over a link while it is measured: ARP, groups, the questions for the counters themselves.
@@ -469,7 +469,7 @@ def the_fabric_file_may_ask_for_connections(softib):
 
 
 def rdma_cm_follows_the_addresses_of_hosts(softib):
-    """An address that is added leads rdma_cm to its port, also a child's in its partition; one that is gone to nobody."""
+    """An address that is added leads rdma_cm to its port, also a child's to its partition; one that is gone nowhere."""
     if not shutil.which("rping"):
         raise Skip("rping is not installed")
     two = "{name: %s, hcas: [{pkeys: [0xffff, 0x8001]}]}"

@@ -1,5 +1,4 @@
 #include "daemon/plane/manager.h"
-#include "base/durations.h"
 
 #include <fmt/format.h>
 #include <infiniband/verbs.h>
@@ -9,6 +8,8 @@
 #include <array>
 #include <map>
 #include <optional>
+
+#include "base/durations.h"
 
 namespace softib::daemon {
 

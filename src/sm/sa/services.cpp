@@ -1,7 +1,8 @@
 #include "sm/sa/services.h"
-#include "base/durations.h"
 
 #include <algorithm>
+
+#include "base/durations.h"
 
 namespace softib::sm::sa {
 
