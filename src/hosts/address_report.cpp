@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <system_error>
 
+#include "base/error_text.h"
 #include "ipc/client.h"
 #include "ipc/places.h"
 
@@ -96,8 +96,7 @@ void AddressReport::look_at(const PortInterface& port, const std::vector<rtnl::I
 
 bool AddressReport::tell(const ipc::SetAddresses::Request& request) const {
   const auto complain = [&](Errno error) {
-    fmt::print(stderr, "softib-hosts: {}: softibd can't be told of addresses: {}\n", host_,
-               std::generic_category().message(to_int(error)));
+    fmt::print(stderr, "softib-hosts: {}: softibd can't be told of addresses: {}\n", host_, error_text(error));
     return false;
   };
   auto client = ipc::Client::connect(folder_);
