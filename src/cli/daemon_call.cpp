@@ -34,9 +34,9 @@ Result<std::unique_ptr<ipc::Client>> connect(const std::string& dir, std::chrono
 
 fabric::Parsed<std::unique_ptr<ipc::Client>> connect_as_tool(const std::string& dir, std::chrono::seconds limit) {
   auto client = connect(dir, limit);
-  if (!client) return tl::unexpected<fabric::Error>({cause_of(client.error())});
+  if (!client) return fabric::refuse(cause_of(client.error()));
   if (auto attached = ipc::attach_as_tool(**client, "softib"); !attached)
-    return tl::unexpected<fabric::Error>({cause_of(attached.error())});
+    return fabric::refuse(cause_of(attached.error()));
   return std::move(*client);
 }
 

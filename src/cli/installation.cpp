@@ -27,7 +27,7 @@ fabric::Parsed<std::string> first_existing(std::string_view what, const std::vec
     if (::access(path.c_str(), R_OK) == 0) return path;
     if (tried.empty() || tried.back() != path) tried.push_back(path);
   }
-  return tl::unexpected<fabric::Error>({fmt::format("cannot find {}; looked for {}", what, fmt::join(tried, ", "))});
+  return fabric::refuse(fmt::format("cannot find {}; looked for {}", what, fmt::join(tried, ", ")));
 }
 
 }  // namespace
@@ -60,9 +60,9 @@ fabric::Parsed<std::string> find_opensm() {
     if (program.is_absolute() && ::access(program.c_str(), X_OK) == 0 && fs::is_regular_file(program)) return program;
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return tl::unexpected<fabric::Error>(
-      {"'sm: opensm' needs the program opensm, which is not in PATH: install it (apt-get install opensm), or say "
-       "'sm: builtin'"});
+  return fabric::refuse(
+      "'sm: opensm' needs the program opensm, which is not in PATH: install it (apt-get install opensm), or say "
+      "'sm: builtin'");
 }
 
 fabric::Parsed<std::string> find_preload_library() {

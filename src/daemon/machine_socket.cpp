@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/release.h"
 #include "daemon/control.h"
 #include "daemon/hosts_keeper.h"
 #include "fabric/addresses.h"
@@ -15,10 +16,6 @@
 namespace softib::daemon {
 
 namespace {
-
-struct InterfacesDeleter {
-  void operator()(ifaddrs* list) const { ::freeifaddrs(list); }
-};
 
 bool is_on_network(const ipc::MachineSocket::Request& request) {
   u32 bytes;
@@ -37,7 +34,7 @@ bool holds(const sockaddr* address, const ipc::MachineSocket::Request& request) 
 bool is_machines(const ipc::MachineSocket::Request& request) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) < 0) return false;
-  const std::unique_ptr<ifaddrs, InterfacesDeleter> list(all);
+  const std::unique_ptr<ifaddrs, Release<::freeifaddrs>> list(all);
   for (const ifaddrs* one = all; one; one = one->ifa_next)
     if (!(one->ifa_flags & IFF_LOOPBACK) && holds(one->ifa_addr, request)) return true;
   return false;

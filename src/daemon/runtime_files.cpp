@@ -18,18 +18,14 @@
 
 namespace softib::daemon {
 
-namespace {
-
 using fabric::refuse;
-
-}  // namespace
 
 fabric::Parsed<RuntimeFiles> RuntimeFiles::claim(const std::string& dir) {
   auto folder = fabric::open_private_dir(dir, true);
   if (!folder) return tl::unexpected<fabric::Error>(folder.error());
   auto lock = fabric::take_lock(dir);
   if (!lock && to_int(lock.error()) == EWOULDBLOCK) return refuse("a daemon is running in " + dir + " already");
-  if (!lock) return refuse("cannot lock " + dir + "/lock: " + error_text(to_int(lock.error())));
+  if (!lock) return refuse("cannot lock " + dir + "/lock: " + error_text(lock.error()));
   RuntimeFiles files(dir, std::move(*lock));
   files.sweep();
   return files;
@@ -52,7 +48,7 @@ void RuntimeFiles::sweep() const {
 
 fabric::Parsed<void> RuntimeFiles::write() const {
   if (auto pid = fabric::write_file(dir_ + "/daemon.pid", std::to_string(::getpid()) + "\n"); !pid)
-    return refuse("cannot write " + dir_ + "/daemon.pid: " + error_text(to_int(pid.error())));
+    return refuse("cannot write " + dir_ + "/daemon.pid: " + error_text(pid.error()));
   return {};
 }
 

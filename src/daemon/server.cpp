@@ -102,9 +102,8 @@ fabric::Parsed<void> Server::start(fabric::Fabric fabric, Programs programs) {
   if (!epoll_ || !signals_ || !reserve_) return refuse("cannot set up the event loop: " + error_text());
   auto control = Control::create(std::move(fabric), *this);
   if (!control)
-    return refuse(to_int(control.error()) == E2BIG
-                      ? "the fabric has more devices or ports than the segment holds"
-                      : "cannot make the shared segment: " + error_text(to_int(control.error())));
+    return refuse(to_int(control.error()) == E2BIG ? "the fabric has more devices or ports than the segment holds"
+                                                   : "cannot make the shared segment: " + error_text(control.error()));
   control_ = std::move(*control);
   if (auto up = bring_up(); !up) return up;
   auto listener = files_.listen();

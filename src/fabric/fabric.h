@@ -199,6 +199,9 @@ struct Overrides {
 // host0 and host1 with one mlx5_0 each (4X HDR), one switch between them.
 [[nodiscard]] Fabric default_fabric(std::string_view name = "default", LinkLayer link_layer = LinkLayer::infiniband);
 
+// Bytes; a longer text of any form is refused.
+inline constexpr size_t largest_description = 64U << 20;
+
 // From YAML text (docs/fabric-file.md); `source` names it in errors. The result is complete.
 [[nodiscard]] Parsed<Fabric> parse(std::string_view text, std::string_view source, const Overrides& overrides = {});
 [[nodiscard]] Parsed<Fabric> load(const std::string& path, const Overrides& overrides = {});

@@ -20,7 +20,6 @@ namespace softib::fabric {
 
 namespace {
 
-constexpr size_t largest_file = 64U << 20;
 constexpr u32 default_switch_ports = 40;
 
 class Parser {
@@ -527,11 +526,10 @@ tl::unexpected<Error> syntax_error(std::string_view source, const YAML::Exceptio
 }  // namespace
 
 Parsed<Fabric> parse(std::string_view text, std::string_view source, const Overrides& overrides) {
-  if (text.size() > largest_file) return tl::unexpected<Error>(Error{fmt::format("{}: larger than 64 MiB", source)});
+  if (text.size() > largest_description) return refuse(fmt::format("{}: larger than 64 MiB", source));
   try {
     YAML::Node root = YAML::Load(std::string(text));
-    if (!root.IsDefined() || root.IsNull())
-      return tl::unexpected<Error>(Error{fmt::format("{}: the file is empty", source)});
+    if (!root.IsDefined() || root.IsNull()) return refuse(fmt::format("{}: the file is empty", source));
     return Parser(Source{source, text}, overrides).run(root);
   } catch (const YAML::Exception& error) {
     return syntax_error(source, error);
@@ -540,7 +538,7 @@ Parsed<Fabric> parse(std::string_view text, std::string_view source, const Overr
 
 Parsed<Fabric> load(const std::string& path, const Overrides& overrides) {
   auto text = read_file(path);
-  if (!text) return tl::unexpected<Error>(Error{fmt::format("{}: {}", path, error_text(text.error()))});
+  if (!text) return refuse(fmt::format("{}: {}", path, error_text(text.error())));
   return parse(*text, path, overrides);
 }
 

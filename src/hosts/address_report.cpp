@@ -77,7 +77,7 @@ void AddressReport::look() {
 
 // An interface without any address is about to be made, or its service to be started anew: what was known of it holds.
 void AddressReport::look_at(const PortInterface& port, const std::vector<rtnl::InterfaceAddress>& all) {
-  Told now;
+  std::vector<rtnl::InterfaceAddress> now;
   ipc::SetAddresses::Request request{};
   ipc::put_text(request.host, host_);
   ipc::put_text(request.device, port.device);
@@ -86,10 +86,10 @@ void AddressReport::look_at(const PortInterface& port, const std::vector<rtnl::I
     char name[IF_NAMESIZE]{};
     const auto pkey = ::if_indextoname(address.interface, name) ? partition_of(name, port.name) : std::nullopt;
     if (!pkey || request.count == ipc::SetAddresses::most) continue;
-    now.addresses.push_back(address);
+    now.push_back(address);
     request.addresses[request.count++] = booked(address, *pkey);
   }
-  Told& before = told_[port.name];
+  auto& before = told_[port.name];
   if (request.count == 0 || now == before) return;
   if (tell(request)) before = std::move(now);
 }

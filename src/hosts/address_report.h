@@ -39,10 +39,6 @@ class AddressReport {
   void look();
 
  private:
-  struct Told {
-    std::vector<rtnl::InterfaceAddress> addresses;
-    friend bool operator==(const Told&, const Told&) = default;
-  };
   void look_at(const PortInterface& port, const std::vector<rtnl::InterfaceAddress>& all);
   [[nodiscard]] bool tell(const ipc::SetAddresses::Request& request) const;
 
@@ -51,7 +47,7 @@ class AddressReport {
   std::vector<PortInterface> ports_;
   std::optional<rtnl::Watch> watch_;
   rtnl::Socket socket_;
-  std::map<std::string, Told> told_;  // by the interface
+  std::map<std::string, std::vector<rtnl::InterfaceAddress>> told_;  // by the interface
 };
 
 }  // namespace softib::hosts

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/error_text.h"
 #include "fabric/addresses.h"
 #include "hosts/address_report.h"
 #include "hosts/files.h"
@@ -86,12 +87,11 @@ class HostProcess {
 
   fabric::Parsed<void> set_up(Notes& notes) {
     if (::sethostname(files_.host.data(), files_.host.size()) < 0)
-      return tl::unexpected<fabric::Error>({fmt::format("cannot name {}: {}", files_.host, std::strerror(errno))});
+      return fabric::refuse(fmt::format("cannot name {}: {}", files_.host, error_text()));
     if (auto network = set_up_network(number_); !network) return network;
     allow_ping();
     if (!mount_host_files(files_, notes))
-      return tl::unexpected<fabric::Error>(
-          {fmt::format("cannot mount files of {}: {}", files_.host, std::strerror(errno))});
+      return fabric::refuse(fmt::format("cannot mount files of {}: {}", files_.host, error_text()));
     return {};
   }
 

@@ -69,9 +69,7 @@ bool overlap(const Ipv4Network& a, const Ipv4Network& b) {
 
 Parsed<Netlink> Netlink::open() {
   auto socket = rtnl::connect();
-  if (!socket)
-    return refuse(
-        fmt::format("cannot open a netlink socket: {}", error_text(to_int(socket.error()))));
+  if (!socket) return refuse(fmt::format("cannot open a netlink socket: {}", error_text(socket.error())));
   return Netlink(std::move(*socket));
 }
 
@@ -131,8 +129,7 @@ Parsed<void> Netlink::give(const std::string& name, rtnl::InterfaceAddress addre
   address.interface = static_cast<u32>(index_of(name));
   auto added = rtnl::add(socket_.get(), address);
   if (added) return {};
-  return refuse(fmt::format("cannot give interface {} its address: {}", name,
-                            error_text(to_int(added.error()))));
+  return refuse(fmt::format("cannot give interface {} its address: {}", name, error_text(added.error())));
 }
 
 Parsed<void> Netlink::add_address(const std::string& name, const Ipv4Network& address) {

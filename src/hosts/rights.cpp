@@ -14,7 +14,7 @@ namespace softib::hosts {
 namespace {
 
 tl::unexpected<fabric::Error> refuse(int error) {
-  return tl::unexpected<fabric::Error>({fmt::format("{}{}", error_text(error), remedy_for(error))});
+  return fabric::refuse(fmt::format("{}{}", error_text(error), remedy_for(error)));
 }
 
 // One line each: own number to the same number outside.

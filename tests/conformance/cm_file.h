@@ -6,16 +6,12 @@
 
 #include <rdma/rdma_user_cm.h>
 
-#include <cstdint>
 #include <cstring>
 #include <string>
 
-namespace conformance {
+#include "numbers.h"
 
-using u8 = std::uint8_t;
-using u16 = std::uint16_t;
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
+namespace conformance {
 
 struct CmEvent {
   std::string words;  // "CONNECT_REQUEST 0"

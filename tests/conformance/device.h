@@ -4,23 +4,16 @@
 
 #include <infiniband/verbs.h>
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "numbers.h"
 #include "wire.h"
 
 namespace conformance {
-
-using u8 = std::uint8_t;
-using u16 = std::uint16_t;
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-using i32 = std::int32_t;
-using i64 = std::int64_t;
 
 using Id = u32;  // 0: none
 

@@ -36,8 +36,7 @@ fabric::Parsed<fs::path> path_here(const std::string& word, const CpOptions& opt
   const size_t colon = word.find(':');
   if (colon == std::string::npos || word.find('/') < colon) return fs::path(word);
   const std::string host = word.substr(0, colon);
-  if (!has_host(dir, host))
-    return tl::unexpected<fabric::Error>({fmt::format("fabric '{}' has no host '{}'", options.name, host)});
+  if (!has_host(dir, host)) return fabric::refuse(fmt::format("fabric '{}' has no host '{}'", options.name, host));
   const char* home = std::getenv("HOME");
   return fs::path(home ? home : "/") / word.substr(colon + 1);
 }

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/release.h"
 #include "cli/commands/commands.h"
 #include "cli/environment.h"
 #include "cli/session_folder.h"
@@ -46,11 +47,10 @@ void print_variables(const std::vector<Variable>& variables, bool plain) {
 bool has_address_beside_loopback() {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) < 0) return true;  // nothing is known against it
-  bool found = false;
-  for (const ifaddrs* one = all; one && !found; one = one->ifa_next)
-    found = one->ifa_addr && one->ifa_addr->sa_family == AF_INET && !(one->ifa_flags & IFF_LOOPBACK);
-  ::freeifaddrs(all);
-  return found;
+  const std::unique_ptr<ifaddrs, Release<::freeifaddrs>> list(all);
+  for (const ifaddrs* one = all; one; one = one->ifa_next)
+    if (one->ifa_addr && one->ifa_addr->sa_family == AF_INET && !(one->ifa_flags & IFF_LOOPBACK)) return true;
+  return false;
 }
 
 // Launchers' daemons on hosts report to an address of the machine, and loopback is each host's own.

@@ -109,8 +109,7 @@ int already_running(const fabric::Fabric& fabric, const std::string& dir) {
 fabric::Parsed<void> start(const fabric::Fabric& fabric, const std::string& dir,
                            const std::vector<std::string>& daemon_options, Interrupts& interrupts) {
   if (auto written = fabric::write_file(dir + "/fabric.yaml", fabric::to_yaml(fabric)); !written)
-    return tl::unexpected<fabric::Error>(
-        {fmt::format("cannot write {}/fabric.yaml: {}", dir, error_text(written.error()))});
+    return fabric::refuse(fmt::format("cannot write {}/fabric.yaml: {}", dir, error_text(written.error())));
   if (auto started = start_daemon(dir, daemon_options, interrupts); !started)
     return tl::unexpected<fabric::Error>(started.error());
   auto managed = wait_for_managers(fabric, dir, interrupts);

@@ -39,18 +39,18 @@ fabric::Parsed<topo::Imported> read_input(const TopoInput& input, Warnings warni
   bool is_stdin = input.file == "-";
   auto text = fabric::read_file(is_stdin ? "/dev/stdin" : input.file);
   std::string source = is_stdin ? "stdin" : input.file;
-  if (!text) return tl::unexpected<fabric::Error>({fmt::format("{}: {}", source, error_text(text.error()))});
+  if (!text) return fabric::refuse(fmt::format("{}: {}", source, error_text(text.error())));
   topo::Form form = topo::detect_form(*text);
   for (size_t i = 0; i < topo::form_names().size(); ++i)
     if (input.from == topo::form_names()[i]) form = static_cast<topo::Form>(i);
   auto imported = topo::import(form, *text, source);
   if (const std::string_view other = what_else(*text); !imported && !other.empty())
-    return tl::unexpected<fabric::Error>({fmt::format("{}: {}", source, other)});
+    return fabric::refuse(fmt::format("{}: {}", source, other));
   const bool speaks_of_hosts = text->find("hosts") != std::string::npos || text->find("topology") != std::string::npos;
   if (!imported && form == topo::Form::yaml && input.from.empty() && !speaks_of_hosts)
-    return tl::unexpected<fabric::Error>(
-        {imported.error().text +
-         "\n(read as a fabric file: it looks like no output of ibnetdiscover, net file of ibsim or topology file)"});
+    return fabric::refuse(
+        imported.error().text +
+        "\n(read as a fabric file: it looks like no output of ibnetdiscover, net file of ibsim or topology file)");
   if (imported && warnings == Warnings::print)
     for (const std::string& warning : imported->warnings) complain("warning: " + warning);
   return imported;

@@ -21,7 +21,7 @@ Result<void> check_region(const ipc::RegMr::Request& request) {
   return hca::check_range(access, request.address, request.length, request.iova);
 }
 
-// While the key is 0: nobody reads the key_rest.
+// While the key is 0: nobody reads the rest.
 void set_translation(ipc::Key& key, Keys::Owner owner, const ipc::RegMr::Request& request) {
   key.owner = owner.slot;
   key.owner_generation = owner.generation;

@@ -170,7 +170,7 @@ Parsed<Scenario> parse_scenario(const Fabric& fabric, std::string_view text, std
 
 Parsed<Scenario> load_scenario(const Fabric& fabric, const std::string& path) {
   auto text = read_file(path);
-  if (!text) return tl::unexpected<Error>({fmt::format("{}: {}", path, error_text(text.error()))});
+  if (!text) return refuse(fmt::format("{}: {}", path, error_text(text.error())));
   return parse_scenario(fabric, *text, path);
 }
 

@@ -16,7 +16,6 @@ namespace softib::fabric::topo {
 
 namespace {
 
-constexpr size_t largest_net_file = 64U << 20;
 constexpr size_t most_warnings = 20;
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -406,7 +405,7 @@ void RecordReader::line(std::string_view text) {
 }
 
 Parsed<Records> RecordReader::run(std::string_view text) {
-  if (text.size() > largest_net_file) return refuse(fmt::format("{}: larger than 64 MiB", source_));
+  if (text.size() > largest_description) return refuse(fmt::format("{}: larger than 64 MiB", source_));
   while (!text.empty() && !error_) {
     ++number_;
     line(take_line(text));

@@ -23,7 +23,6 @@ namespace softib::fabric::topo {
 
 namespace {
 
-constexpr size_t largest_topo_file = 64U << 20;
 constexpr u32 mellanox_oui = 0x0002c9;
 
 struct PanelPort {
@@ -283,7 +282,7 @@ Parsed<Imported> TopoImport::finish() {
 }
 
 Parsed<Imported> TopoImport::run(std::string_view text) {
-  if (text.size() > largest_topo_file) return refuse(fmt::format("{}: larger than 64 MiB", source_));
+  if (text.size() > largest_description) return refuse(fmt::format("{}: larger than 64 MiB", source_));
   while (!text.empty() && !error_) {
     ++number_;
     line(take_line(text));
