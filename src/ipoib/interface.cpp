@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 namespace softib::ipoib {
 
@@ -167,6 +168,13 @@ void Interface::leave() {
   bring_down();
 }
 
+void Interface::raise_carrier() {
+  tun_.set_carrier(true);
+  constexpr int most_tries = 1000;
+  for (int tries = 0; tries < most_tries && around_.netlink.is_about_to_send(tun_.index()).value_or(false); ++tries)
+    std::this_thread::sleep_for(milliseconds(1));
+}
+
 // The broadcast group says what the link is like.
 void Interface::ready(const GroupFacts& facts) {
   const auto index = port_.pkey_index(options_.pkey);
@@ -187,7 +195,7 @@ void Interface::ready(const GroupFacts& facts) {
     settings.mtu = options_.mtu ? std::min(options_.mtu, mtu_) : mtu_;
     static_cast<void>(around_.netlink.set_link(tun_.index(), settings));
   }
-  tun_.set_carrier(true);
+  raise_carrier();
   up_ = true;
   note(fmt::format("up: QPN {:#x}, MTU {}, Q_Key {:#x}", own_.qpn, mtu_, facts.qkey));
   // Behind the join of the broadcast group itself, which is about to end.

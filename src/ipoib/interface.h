@@ -48,6 +48,7 @@ class Interface {
   void bring_up();
   void bring_down();
   void lose_device();
+  void raise_carrier();
   void stop_datagrams();
   void recover();
   void ready(const GroupFacts& facts);

@@ -63,6 +63,25 @@ Result<void> Netlink::set_link(u32 index, const LinkSettings& settings) {
   return rtnl::carry_out(socket_.get(), std::move(message));
 }
 
+// The flags alone don't tell: a new interface counts as running until the kernel has looked at its carrier for the
+// first time. A question by netlink waits for the lock under which it does all of that, or has it done (6.8).
+Result<bool> Netlink::is_about_to_send(u32 index) {
+  ifinfomsg body{};
+  body.ifi_index = static_cast<int>(index);
+  rtnl::Message message = request(RTM_GETLINK, body);
+  if (!message) return fail(ENOMEM);
+  bool waits = false;
+  const auto read = [&](nlmsghdr& answer) {
+    nlattr* found[IFLA_MAX + 1];
+    if (nlmsg_parse(&answer, sizeof(ifinfomsg), found, IFLA_MAX, nullptr) < 0) return;
+    const u32 flags = static_cast<const ifinfomsg*>(nlmsg_data(&answer))->ifi_flags;
+    const bool has_queue = !found[IFLA_QDISC] || nla_strcmp(found[IFLA_QDISC], "noop") != 0;
+    waits = (flags & IFF_UP) != 0 && !((flags & IFF_RUNNING) != 0 && has_queue);
+  };
+  if (auto done = rtnl::ask(socket_.get(), std::move(message), read); !done) return fail(done.error());
+  return waits;
+}
+
 Result<void> Netlink::add_address(u32 index, const Prefixed& address) {
   return rtnl::add(socket_.get(), {index, number_of(address.ip.family), address.prefix, address.ip.bytes});
 }

@@ -23,6 +23,9 @@ class Netlink {
   [[nodiscard]] static Result<Netlink> open();
 
   [[nodiscard]] Result<void> set_link(u32 index, const LinkSettings& settings);
+  // The interface is up, but the kernel loses still what there is to send: it notices a carrier in its own time, and
+  // only then gives the interface a queue.
+  [[nodiscard]] Result<bool> is_about_to_send(u32 index);
   [[nodiscard]] Result<void> add_address(u32 index, const Prefixed& address);
   [[nodiscard]] Result<std::vector<Prefixed>> addresses(u32 index);
   // Whom a packet for `destination` is handed to when it leaves through the interface; itself when that is the

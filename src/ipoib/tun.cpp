@@ -6,11 +6,8 @@
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 namespace softib::ipoib {
 
@@ -69,17 +66,6 @@ Told<Tun> Tun::open(const std::string& name, int given_fd) {
 void Tun::set_carrier(bool on) {
   const int carrier = on ? 1 : 0;
   ::ioctl(fd(), TUNSETCARRIER, &carrier);
-  constexpr int most_tries = 100;
-  for (int tries = 0; on && tries < most_tries && is_about_to_run(); ++tries)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-bool Tun::is_about_to_run() const {
-  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request{};
-  std::strncpy(request.ifr_name, name_.c_str(), IFNAMSIZ - 1);
-  if (::ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0) return false;
-  return (request.ifr_flags & (IFF_UP | IFF_RUNNING)) == IFF_UP;
 }
 
 std::optional<u32> Tun::read(std::span<u8> room) {

@@ -20,8 +20,7 @@ class Tun {
   [[nodiscard]] u32 index() const { return index_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  // With a carrier the kernel takes a moment before it sends; what it has to send earlier is lost. So that is waited
-  // for.
+  // With a carrier the kernel takes a moment before it sends: see Netlink::is_about_to_send().
   void set_carrier(bool on);
   // A VnetHeader and the packet behind it: size of both; nullopt: there is none now.
   [[nodiscard]] std::optional<u32> read(std::span<u8> room);
@@ -30,8 +29,6 @@ class Tun {
   void write(const VnetHeader& header, std::span<const u8> packet);
 
  private:
-  [[nodiscard]] bool is_about_to_run() const;
-
   Fd fd_;
   u32 index_ = 0;
   std::string name_;
