@@ -63,9 +63,9 @@ def ucx_sends(places):
     check(perftest(places, "rc_v", "-t", "tag_lat", "-n", "500", "-w", "10")[0] == 500, "ucx_perftest's count")
 
 
-def pingpong(places, *options):
-    words = ["fi_pingpong", "-I", "50", "-S", "1024", *options]
-    need(words[0])
+def pingpong(places, *options, environment=()):
+    need("fi_pingpong")
+    words = ["env", *environment, "fi_pingpong", "-I", "50", "-S", "1024", *options]
     port = free_port()
     server = places.start("host0", [*words, "-B", str(port)])
     try:
@@ -83,7 +83,7 @@ def libfabric_messages(places):
 
 
 def libfabric_reliable_datagrams(places):
-    pingpong(places, "-p", "verbs;ofi_rxm", "-e", "rdm")
+    pingpong(places, "-p", "verbs;ofi_rxm", "-e", "rdm", environment=["FI_OFI_RXM_USE_SRX=1"])
 
 
 def jobs_from_a_host_and_from_the_machine(places):
