@@ -578,6 +578,26 @@ void moving(const Place& at) {
   say("the listener's event", other.event().words);
 }
 
+// A listener whose request nobody has seen: the event goes along, what it names does not.
+void moving_unseen(const Place& at) {
+  Ends ends(at, own_port + 24);
+  CmFile other;
+  const u32 first = ends.ready();
+  say("connect", ends.here.connect(first, parameters()));
+  ::usleep(silence_ms * 1000);
+  u32 events = 0;
+  say("migrate a listener with an unseen request", other.migrate_from(ends.there.fd(), ends.listener, &events));
+  say("events that it had", std::to_string(events));
+  say("its old file's event", ends.there.event(silence_ms).words);
+  const CmEvent request = other.event();
+  say("its new file's event", request.words);
+  say("accept by the new file", other.accept(request.response.id, parameters()));
+  say("reject by the new file", other.reject(request.response.id, consumer_defined, 0));
+  say("migrate the request", other.migrate_from(ends.there.fd(), request.response.id, &events));
+  say("reject by the new file", other.reject(request.response.id, consumer_defined, 0));
+  say("", ends.here.event().words);
+}
+
 void all(const Place& at) {
   commands();
   ids();
@@ -597,6 +617,7 @@ void all(const Place& at) {
   questions(at);
   groups(at);
   moving(at);
+  moving_unseen(at);
 }
 
 void silence(const std::string& silent) {

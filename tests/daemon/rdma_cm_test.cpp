@@ -22,6 +22,11 @@ using abi::CmEvent;
 rdma_ucm_init_qp_attr attributes_of(u32 id, u32 state) { return {0, id, state}; }
 rdma_ucm_destroy_id destruction_of(u32 id) { return {0, id, 0}; }
 rdma_ucm_query query_of(u32 id, u32 option) { return {0, id, option}; }
+rdma_ucm_reject rejection_of(u32 id) {
+  rdma_ucm_reject request{};
+  request.id = id;
+  return request;
+}
 rdma_ucm_accept confirmation_of(u32 id) {
   rdma_ucm_accept request{};
   request.id = id;
@@ -85,6 +90,19 @@ class RdmaCmTest : public ::testing::Test, public RdmaCm::Outside {
     request.ps = space;
     request.qp_type = space == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
     return call(host, RDMA_USER_CM_CMD_CREATE_ID, request)->id;
+  }
+
+  void move(u32 id, u32 from, u32 to) {
+    rdma_ucm_migrate_resp response{};
+    const rdma_ucm_migrate_id request{0, id, 0};
+    RdmaCm::Command command;
+    command.file = to;
+    command.number = RDMA_USER_CM_CMD_MIGRATE_ID;
+    command.in = {reinterpret_cast<const u8*>(&request), sizeof request};
+    command.other_file = from;
+    command.out = {reinterpret_cast<u8*>(&response), sizeof response};
+    command.now = now_;
+    EXPECT_TRUE(service_->carry_out(command));
   }
 
   static rdma_ucm_bind bind_request(u32 id, u32 address, u16 port) {
@@ -383,6 +401,39 @@ TEST_F(RdmaCmTest, ConnectionsThatNobodySawGoWithTheirListener) {
   settle();
   expect_event(0, CmEvent::rejected, 28);
   EXPECT_EQ(service_->counts().ids, 1u);
+}
+
+// As the kernel has it: who moves a listener finds its unseen requests there, and can use them by the old file only.
+TEST_F(RdmaCmTest, RequestsOfAListenerThatMovesStayWithTheirFile) {
+  const u32 listener = listen(1, 7174);
+  ask(7174);
+  const u32 old_file = files_[1], new_file = service_->open(1);
+  move(listener, old_file, new_file);
+  EXPECT_FALSE(readable_[old_file]);
+  EXPECT_TRUE(readable_[new_file]);
+  files_[1] = new_file;
+  const rdma_ucm_event_resp request = event(1);
+  EXPECT_EQ(request.event, static_cast<u32>(CmEvent::connect_request));
+  EXPECT_EQ(error_of(1, RDMA_USER_CM_CMD_ACCEPT, confirmation_of(request.id)), EINVAL);
+  EXPECT_EQ(error_of(1, RDMA_USER_CM_CMD_REJECT, rejection_of(request.id)), EINVAL);
+  files_[1] = old_file;
+  EXPECT_EQ(error_of(1, RDMA_USER_CM_CMD_REJECT, rejection_of(request.id)), 0);
+  expect_event(0, CmEvent::rejected, 28);
+}
+
+TEST_F(RdmaCmTest, RequestsOfAListenerThatMovedGoWithTheirFile) {
+  const u32 listener = listen(1, 7174, 1);
+  ask(7174);
+  const u32 old_file = files_[1], new_file = service_->open(1);
+  move(listener, old_file, new_file);
+  service_->close(old_file, now_);
+  settle();
+  expect_event(0, CmEvent::rejected, 28);
+  EXPECT_FALSE(readable_[new_file]);
+  files_[1] = new_file;
+  EXPECT_EQ(error_of(1, RDMA_USER_CM_CMD_GET_EVENT, rdma_ucm_get_event{}), EAGAIN);
+  ask(7174);  // there is room for it again
+  EXPECT_EQ(event(1).event, static_cast<u32>(CmEvent::connect_request));
 }
 
 TEST_F(RdmaCmTest, WrongIdsStatesAndFilesAreRefused) {

@@ -120,7 +120,8 @@ Result<u32> RdmaCm::get_event(const Command& command, const rdma_ucm_get_event&)
   return answer(command.out, event.response);
 }
 
-// Events go along, in their order.
+// Events go along, in their order. Of a listener these may be requests; the ids that they name stay where they are, as
+// in the kernel.
 Result<u32> RdmaCm::migrate_id(const Command& command, const rdma_ucm_migrate_id& request) {
   auto from = files_.find(command.other_file);
   if (from == files_.end()) return fail(EINVAL);
@@ -132,11 +133,6 @@ Result<u32> RdmaCm::migrate_id(const Command& command, const rdma_ucm_migrate_id
   std::erase_if(from->second.events, [&](const QueuedEvent& event) {
     if (event.id != id->handle) return false;
     to.events.push_back(event);
-    if (Id* fresh = event.response.event == static_cast<u32>(Event::connect_request) ? find(event.fresh) : nullptr) {
-      from->second.ids.erase(fresh->handle);
-      fresh->file = command.file;
-      to.ids.insert(fresh->handle);
-    }
     return true;
   });
   from->second.ids.erase(id->handle);

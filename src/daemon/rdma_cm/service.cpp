@@ -131,6 +131,7 @@ void RdmaCm::destroy(u32 handle, u64 now) {
   if (id->bound_port) at.spaces.release(id->bound_space, id->bound_port, handle);
   File& file = files_.at(id->file);
   drop_events(file, handle, now);
+  if (id->uid == 0) drop_request(handle);
   file.ids.erase(handle);
   outside_.set_readable(id->file, !file.events.empty());
   ids_.erase(handle);
@@ -146,6 +147,18 @@ void RdmaCm::drop_events(File& file, u32 handle, u64 now) {
     return true;
   });
   for (u32 fresh : unseen) destroy(fresh, now);
+}
+
+// A listener that has moved took it along: its file may be another.
+void RdmaCm::drop_request(u32 fresh) {
+  for (auto& [number, file] : files_) {
+    const size_t dropped = std::erase_if(file.events, [&](const QueuedEvent& event) {
+      if (event.fresh != fresh || event.response.event != static_cast<u32>(Event::connect_request)) return false;
+      ++ids_.at(event.id).backlog;
+      return true;
+    });
+    if (dropped) outside_.set_readable(number, !file.events.empty());
+  }
 }
 
 void RdmaCm::set_timer(Id& id, u64 at) {

@@ -96,6 +96,7 @@ class RdmaCm final : private SaClient::Outside {
   Id* add_id(u32 file);
   void destroy(u32 handle, u64 now);
   void drop_events(File& file, u32 handle, u64 now);
+  void drop_request(u32 fresh);
   void set_timer(Id& id, u64 at);
   void watch_connection(Id& id, u32 connection);
   // -- events
