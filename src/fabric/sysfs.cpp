@@ -192,7 +192,11 @@ void write_pci(TreeWriter& tree, const Fabric& fabric, u32 host, u32 index, cons
   for (const char* name : {"max_link_speed", "current_link_speed"})
     tree.file(path + name, pci_speed(hca.ports[0].speed));
   for (const char* name : {"max_link_width", "current_link_width"}) tree.file(path + name, "16");
-  tree.file(path + "resource", "0x0000000000000000 0x0000000000000000 0x0000000000000000");
+  // By its first line tools tell whether an interface and an HCA are one device: where a BAR of 32 MiB would lie.
+  constexpr u64 bar_base = 0x380000000000, bar_size = 0x2000000, memory_64_prefetchable = 0x14220c;
+  const u64 bar = bar_base + index * bar_size;
+  tree.file(path + "resource",
+            fmt::format("0x{:016x} 0x{:016x} 0x{:016x}", bar, bar + bar_size - 1, memory_64_prefetchable));
   tree.file(path + "uevent", fmt::format("PCI_CLASS={}\nPCI_ID={:04X}:{:04X}\nPCI_SLOT_NAME={}",
                                          fabric.link_layer == LinkLayer::ethernet ? "20000" : "20700", model.pci_vendor,
                                          model.pci_device, pci_address(index)));

@@ -16,6 +16,7 @@
 #include "fabric/addresses.h"
 #include "hosts/address_report.h"
 #include "hosts/files.h"
+#include "hosts/interface_files.h"
 #include "hosts/message.h"
 #include "hosts/services.h"
 
@@ -49,7 +50,8 @@ class HostProcess {
       : files_{around.folder, spec.name, around.own_pids},
         number_(spec.number),
         services_(around, spec),
-        addresses_(around.folder, spec) {}
+        addresses_(around.folder, spec),
+        interface_files_(around.folder, spec) {}
 
   [[noreturn]] void run() {
     sigset_t wanted;
@@ -61,7 +63,7 @@ class HostProcess {
       pollfd events[] = {{own_line, POLLIN, 0}, {children.get(), POLLIN, 0}, {addresses_.fd(), POLLIN, 0}};
       if (::poll(events, 3, services_.restart()) < 0 && errno != EINTR) ::_exit(1);
       if (events[1].revents) reap(children);
-      if (events[2].revents) addresses_.look();
+      if (events[2].revents) interfaces_changed();
       if (events[0].revents) follow();
     }
   }
@@ -77,12 +79,18 @@ class HostProcess {
     } else {
       mount_devices(files_, notes);
       services_.wait();
+      interface_files_.look();
     }
     if (!notes.empty()) answer = std::string(order::noted) + notes.front();
     if (!send_text(own_line, answer)) ::_exit(0);
     if (*word != order::set_up) return;
     addresses_.start();
     services_.start();
+  }
+
+  void interfaces_changed() {
+    addresses_.look();
+    interface_files_.look();
   }
 
   fabric::Parsed<void> set_up(Notes& notes) {
@@ -108,6 +116,7 @@ class HostProcess {
   u32 number_;
   Services services_;
   AddressReport addresses_;
+  InterfaceFiles interface_files_;
 };
 
 }  // namespace

@@ -68,15 +68,6 @@ void repeat_entry(const std::string& from, const std::string& to) {
   (void)mount_on(from, to);
 }
 
-// Sysfs lets nobody make folders. So a tmpfs covers the folder and shows everything again, with room for more.
-bool make_room_in(const std::string& folder) {
-  const Fd below = open_folder(folder);
-  if (!below || !mount_small_tmpfs(folder)) return false;
-  for (const std::string& name : names_in(path_of(below)))
-    repeat_entry(path_of(below) + "/" + name, folder + "/" + name);
-  return true;
-}
-
 // The machine may have folders of the same name: of these the tree's content is put among the machine's, everything
 // further down takes the machine's place.
 bool shared_with_machine(const std::string& below_sys) {
@@ -95,7 +86,7 @@ bool add_tree(const std::string& tree, const std::string& below_sys) {
       continue;
     }
     if (!is_folder("/sys" + inner)) {
-      if (!room && !make_room_in(here)) return false;
+      if (!room && !make_room_in(here, {})) return false;
       room = true;
       ::mkdir(("/sys" + inner).c_str(), 0755);
     }
@@ -146,6 +137,19 @@ void mount_processes(Notes& notes) {
 }
 
 }  // namespace
+
+bool make_room_in(const std::string& folder, const std::vector<std::string_view>& without) {
+  const Fd below = open_folder(folder);
+  if (!below || !mount_small_tmpfs(folder)) return false;
+  for (const std::string& name : names_in(path_of(below)))
+    if (std::find(without.begin(), without.end(), name) == without.end())
+      repeat_entry(path_of(below) + "/" + name, folder + "/" + name);
+  return true;
+}
+
+bool close_room_in(const std::string& folder) {
+  return ::mount(nullptr, folder.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | harmless, nullptr) == 0;
+}
 
 bool mount_host_files(const HostFiles& files, Notes& notes) {
   // What the machine mounts later shows here; what is mounted here doesn't show there.

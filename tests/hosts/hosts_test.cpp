@@ -6,6 +6,7 @@
 
 #include "hosts/address_report.h"
 #include "hosts/closet.h"
+#include "hosts/interface_files.h"
 #include "hosts/netlink.h"
 #include "hosts/place.h"
 #include "hosts/rights.h"
@@ -36,6 +37,11 @@ TEST(Addresses, AreOfThePortBehindTheInterface) {
   EXPECT_EQ(partition_of("ib1.8001", "ib1"), 0x8001);
   for (const char* other : {"ib", "ib11", "ib10.8001", "ib1.80010", "ib1.801", "ib1.80g1", "ib1-8001", "eth0"})
     EXPECT_FALSE(partition_of(other, "ib1")) << other;
+}
+
+TEST(Interfaces, AreOfTheModeThatTheirServiceIsToldOf) {
+  EXPECT_EQ(mode_of("ib0=mlx5_0/1,address=10.0.0.1/16"), "datagram");
+  EXPECT_EQ(mode_of("ib0=mlx5_0/1,mode=connected,mtu=4000,address=10.0.0.1/16"), "connected");
 }
 
 TEST(Networks, OverlapWhereOneHoldsTheOther) {

@@ -12,7 +12,7 @@ import sys
 
 from management import TREE
 from softib_fabric import free_port, wait_listening
-from suite import check, described, main_of, run
+from suite import check, described, main_of, need_namespaces, run
 
 PAIR = """
 fabric: default
@@ -173,6 +173,29 @@ def ibdev2netdev_says_what_there_is(softib):
             check("usage:" in tool(fabric, name, "--none", status=1), name)
 
 
+def ports_and_their_interfaces_are_told_apart(softib):
+    """By sysfs alone, which is what tools go by."""
+    fabric = described(softib, PAIR)
+    fabric.environment.pop("SOFTIB_NAMESPACES")
+    with fabric:
+        need_namespaces(fabric)
+        text = tool(fabric, "ibdev2netdev")
+        check(text == "mlx5_0 port 1 ==> ib0 (Up)\nmlx5_0 port 2 ==> ib1 (Down)\nmlx5_10 port 1 ==> ib2 (Up)\n", text)
+        each = ("$i $(cat $i/dev_id) $(cat $i/dev_port) $(cat $i/mode) $(ls $i/device/infiniband) $(cat $i/mtu) "
+                "$(ls $i/device/net)")
+        owners = run(fabric, "alpha", "sh", "-c", f"cd /sys/class/net && for i in ib*; do echo {each}; done")
+        check(owners.splitlines() == ["ib0 0x0 0 datagram mlx5_0 2044 ib0 ib1",
+                                      "ib1 0x1 1 datagram mlx5_0 2044 ib0 ib1",
+                                      "ib2 0x0 0 datagram mlx5_10 2044 ib2"], owners)
+        refused = run(fabric, "alpha", "sh", "-c", "echo connected >/sys/class/net/ib0/mode", status=2)
+        check("Read-only file system" in refused, f"a mode that nobody hears is taken: {refused}")
+        run(fabric, "alpha", "sh", "-c", "echo 600 >/sys/class/net/ib0/tx_queue_len && "
+            "ip link show ib0 | grep -q 'qlen 600'")
+        same = "cmp /sys/class/net/ib{}/device/resource /sys/class/infiniband/{}/device/resource"
+        run(fabric, "alpha", "sh", "-c", same.format(1, "mlx5_0"))
+        run(fabric, "alpha", "sh", "-c", same.format(1, "mlx5_10"), status=1)
+
+
 # -- trees -------------------------------------------------------------------------------------------------------------
 
 
@@ -203,7 +226,8 @@ def an_environment_outlives_its_fabric(softib):
 
 CASES = (sysfs_counts_what_perfquery_counts, reading_counts_nothing_and_a_reset_shows,
          a_monitor_that_keeps_its_files_open_sees_traffic, show_gids_on_infiniband, show_gids_on_ethernet,
-         ibdev2netdev_says_what_there_is, hosts_that_nobody_uses_have_no_files, an_environment_outlives_its_fabric)
+         ibdev2netdev_says_what_there_is, ports_and_their_interfaces_are_told_apart,
+         hosts_that_nobody_uses_have_no_files, an_environment_outlives_its_fabric)
 
 if __name__ == "__main__":
     sys.exit(main_of(__doc__, CASES))

@@ -270,6 +270,7 @@ def as_another_user(softib):
         if os.access("/dev/net/tun", os.R_OK | os.W_OK):  # whatever this user may lock of memory
             wait_for(lambda: "LOWER_UP" in places.text("host0", "ip", "link", "show", "ib0"), "ib0 is not up")
             check("1 received" in places.text("host0", "ping", "-c1", "-W5", "host1-ib0"), "IP over InfiniBand")
+            same(places.text("host0", "ibdev2netdev"), "mlx5_0 port 1 ==> ib0 (Up)", "ibdev2netdev")
         for case in (a_host_has_its_own_name_and_network, hosts_reach_each_other, rdma_programs_run_between_hosts,
                      ssh_for_launchers, all_programs_of_a_dead_host_die):
             try:

@@ -370,6 +370,8 @@ def hosts_have_their_interfaces(softib):
         fabric.call("host", "host1", "on")
         wait_for(lambda: fabric.run("host0", ["ping", "-c", "1", "-W", "1", "host1-ib0"])[0] == 0,
                  "a host that is back has no interface")
+        wait_for(lambda: fabric.run("host1", ["ibdev2netdev"])[1] == "mlx5_0 port 1 ==> ib0 (Up)\n",
+                 "nothing in sysfs tells whose the new interface is")
 
 
 # Beside the payload of TCP: IP, TCP with its time stamps, encapsulation; LRH, BTH, DETH, ICRC.
