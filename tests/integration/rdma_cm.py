@@ -355,6 +355,13 @@ def all_answers_are_the_kernels(fabric):
     check(not difference, difference)
 
 
+def the_library_waits_as_on_the_kernel(fabric):
+    """Names, events that nobody acknowledges, channels that are closed early."""
+    here = pathlib.Path(__file__).resolve().parent
+    got, output = fabric.run("host1", [sys.executable, str(here / "cm_library.py"), ADDRESS["host1"]])
+    check(got == 0 and output == (here / "cm_library.txt").read_text(), f"status {got}\n{output}")
+
+
 def a_host_that_dies_before_it_is_asked(fabric):
     if fabric.link_layer == "ethernet":
         raise Skip("no faults on Ethernet")
@@ -466,10 +473,10 @@ def limited_members_do_not_hear_each_other(fabric):
 
 CASES = [rping_carries_data, rping_on_ipv6, rping_server_stays_for_many, ucmatose_transfers_and_leaves,
          udaddy_finds_its_peer, mckey_reaches_the_group, cmtime_measures_each_step, rdma_client_and_server,
-         all_answers_are_the_kernels, an_address_that_no_host_has, loopback_is_the_host_itself,
-         a_port_that_nobody_listens_on, an_address_in_use, a_program_that_dies_takes_its_connections_along,
-         a_host_that_died, rcopy_copies_files, a_tcp_program_on_rsockets,
-         perftest_meets_by_rdma_cm, nothing_is_left]
+         all_answers_are_the_kernels, the_library_waits_as_on_the_kernel, an_address_that_no_host_has,
+         loopback_is_the_host_itself, a_port_that_nobody_listens_on, an_address_in_use,
+         a_program_that_dies_takes_its_connections_along, a_host_that_died, rcopy_copies_files,
+         a_tcp_program_on_rsockets, perftest_meets_by_rdma_cm, nothing_is_left]
 FULL = [rdma_xclient_and_xserver, rstream_in_all_its_ways, rstream_by_tcp, riostream_writes_into_the_other_memory,
         iperf_on_rsockets, perftest_in_other_ways, perftest_itself_refuses_the_rest, rstream_of_all_sizes,
         a_host_that_dies_before_it_is_asked, thousands_leave_nothing_behind]
