@@ -53,6 +53,7 @@ class Bootstrap {
   // twice, a different number of ranks, a wrong key, no usable interface.
   [[nodiscard]] static Outcome<std::unique_ptr<Bootstrap>> connect(const UniqueId& id, const BootstrapOptions& options);
 
+  [[nodiscard]] virtual u32 rank() const = 0;                         // mine
   [[nodiscard]] virtual std::span<const Member> members() const = 0;  // by rank
 
   // Everyone gives a blob of any size and gets all, by rank. Blocking; all ranks call it in the same order. Fails as
