@@ -26,6 +26,9 @@ struct UniqueId {
   // by a thread of this process that ends once all ranks have come, or with the process. Another process than rank 0's
   // may make it. With SOFTIB_COMM_ID=ADDRESS:PORT, rank 0 listens there instead, and nobody else does.
   [[nodiscard]] static Outcome<UniqueId> make();
+  // The same, but SOFTIB_COMM_ID only says which subnet to choose: for communicators that are made of another one,
+  // whose ranks get the id by that one's all_gather().
+  [[nodiscard]] static Outcome<UniqueId> make_apart();
 };
 
 // Names a process for people: "rank 3 on host1".
@@ -57,7 +60,8 @@ class Bootstrap {
   [[nodiscard]] virtual std::span<const Member> members() const = 0;  // by rank
 
   // Everyone gives a blob of any size and gets all, by rank. Blocking; all ranks call it in the same order. Fails as
-  // soon as a member's process ends or an abort comes.
+  // soon as a member's process ends or an abort comes, or when the time-out of connect() is over; a blob is at most
+  // 1 GiB.
   [[nodiscard]] virtual Outcome<std::vector<Bytes>> all_gather(std::span<const std::byte> mine) = 0;
 
   // Looks, without waiting, at what came from the others. Costs a system call, so callers do it every so many rounds of

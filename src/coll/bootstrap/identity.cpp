@@ -1,0 +1,46 @@
+#include "coll/bootstrap/identity.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace softib::coll {
+
+namespace {
+
+std::string boot_id() {
+  std::string text;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text);
+  return text;
+}
+
+std::string whole_host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != 0 ? name.data() : "localhost";
+}
+
+}  // namespace
+
+u64 host_key_of(std::string_view host, std::string_view boot, u64 shm_device, u64 shm_root) {
+  u64 hash = 0xcbf2'9ce4'8422'2325;  // FNV-1a
+  for (unsigned char c : fmt::format("{}\n{}\n{}\n{}", host, boot, shm_device, shm_root))
+    hash = (hash ^ c) * 0x100'0000'01b3;
+  return hash;
+}
+
+// Containers with one name and one kernel may have a /dev/shm each.
+Member own_identity(const Environment& environment) {
+  Member member;
+  member.host = whole_host_name();
+  member.process = ::getpid();
+  struct stat shm {};
+  if (::stat("/dev/shm", &shm) != 0) shm = {};
+  const bool named = !environment.host_id.empty();
+  member.host_key =
+      host_key_of(named ? environment.host_id : member.host, named ? "" : boot_id(), shm.st_dev, shm.st_ino);
+  return member;
+}
+
+}  // namespace softib::coll

@@ -1,0 +1,261 @@
+#include "coll/bootstrap/joining.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/error_text.h"
+#include "coll/bootstrap/identity.h"
+
+namespace softib::coll {
+
+namespace {
+
+constexpr auto time_for_join = std::chrono::seconds(10);
+constexpr auto time_for_answer = std::chrono::seconds(3);  // of the meeting, to who gives up
+constexpr auto time_between_tries = std::chrono::milliseconds(50);
+constexpr std::size_t most_joining_strangers = 256;
+
+std::string seconds_of(std::chrono::nanoseconds time) {
+  return fmt::format("{:.3g} s", std::chrono::duration<double>(time).count());
+}
+
+// Is it worth trying again?
+bool may_come_up(Errno error) {
+  const int number = to_int(error);
+  return number == ECONNREFUSED || number == ETIMEDOUT || number == ECONNRESET || number == EHOSTUNREACH ||
+         number == ENETUNREACH || number == EAGAIN;
+}
+
+}  // namespace
+
+Joining::Joining(const MeetingPlace& place, const BootstrapOptions& options, const Environment& environment)
+    : place_(place), options_(options), environment_(environment), deadline_(Clock::now() + options.timeout) {
+  me_.member = own_identity(environment);
+  me_.member.rank = options.rank;
+  for (u32 peer = 0; peer < options.ranks; ++peer) peers_.emplace_back(Fd(), most_frame_bytes);
+  connected_.resize(options.ranks);
+  missing_ = options.ranks - 1;
+}
+
+Outcome<Joining::Joined> Joining::run() {
+  raise_descriptor_limit();
+  if (auto done = reach_meeting(); !done) return tl::unexpected(done.error());
+  if (auto done = listen(); !done) return tl::unexpected(done.error());
+  say_hello();
+  while (!go_) {
+    if (Clock::now() >= deadline_) return tl::unexpected(gave_up());
+    if (auto done = wait(); !done) return tl::unexpected(done.error());
+  }
+  Joined joined;
+  for (const Guest& guest : guests_) joined.members.push_back(guest.member);
+  joined.peers = std::move(peers_);
+  return joined;
+}
+
+Outcome<void> Joining::reach_meeting() {
+  while (true) {
+    auto there = try_meeting();
+    if (!there) return tl::unexpected(there.error());
+    if (*there) return {};
+    if (Clock::now() >= deadline_)
+      return refuse(Code::remote_error, fmt::format("{}: nobody answered at {} within {}", name_of(me_.member),
+                                                    place_.address.text(), seconds_of(options_.timeout)));
+    std::this_thread::sleep_for(time_between_tries);
+  }
+}
+
+// false: not yet.
+Outcome<bool> Joining::try_meeting() {
+  const auto failed = [&](Errno error) -> Outcome<bool> {
+    const bool refused = to_int(error) == ECONNREFUSED && place_.kind == MeetingPlace::Kind::made;
+    if (may_come_up(error) && !refused) return false;
+    return refuse(refused ? Code::remote_error : Code::system_error,
+                  fmt::format("{} can't reach the meeting at {}: {}{}", name_of(me_.member), place_.address.text(),
+                              error_text(error), refused ? "; it is over, or who made the unique id has ended" : ""));
+  };
+  auto fd = begin_connect(place_.address);
+  if (!fd) return failed(fd.error());
+  pollfd polled{fd->get(), POLLOUT, 0};
+  while (::poll(&polled, 1, milliseconds_until(deadline_)) < 0 && errno == EINTR) continue;
+  if (polled.revents == 0) return false;
+  if (auto result = connect_result(fd->get()); !result) return failed(result.error());
+  meeting_ = FrameSocket(std::move(*fd), most_table_bytes);
+  return true;
+}
+
+// Where SOFTIB_SOCKET_IFNAME says; else where the meeting is reached from, as the others reach it too.
+Outcome<void> Joining::listen() {
+  auto address = local_address(meeting_.fd());
+  std::string name;
+  if (!environment_.socket_ifname.empty() || !address) {
+    auto chosen = choose_interface(environment_, place_.address, list_interfaces());
+    if (!chosen) return tl::unexpected(chosen.error());
+    address = chosen->address;
+    name = chosen->name + " ";
+  }
+  auto fd = listen_at(address->with_port(0));
+  if (!fd)
+    return refuse(Code::system_error, fmt::format("can't listen at {}: {}", address->host(), error_text(fd.error())));
+  listener_ = std::move(*fd);
+  me_.listens = local_address(listener_.get()).value_or(*address);
+  log::info(static_cast<i32>(options_.rank), Subsystem::bootstrap, "bootstrap uses {}{}", name, me_.listens.text());
+  return {};
+}
+
+void Joining::say_hello() {
+  const Hello hello{place_.key, options_.ranks, me_};
+  meeting_.post(static_cast<u16>(MeetingMessage::hello), hello.emit());
+}
+
+Outcome<void> Joining::wait() {
+  if (!meeting_.flush()) return refuse(Code::remote_error, "the meeting at " + place_.address.text() + " has ended");
+  const short meeting_events = meeting_.sending() ? POLLIN | POLLOUT : POLLIN;
+  std::vector<pollfd> polled{{meeting_.fd(), meeting_events, 0}, {listener_.get(), POLLIN, 0}};
+  Clock::time_point wake = deadline_;
+  for (const Stranger& stranger : strangers_) {
+    polled.push_back({stranger.socket.fd(), POLLIN, 0});
+    wake = std::min(wake, stranger.deadline);
+  }
+  std::vector<u32> under_way;
+  for (u32 peer = 0; peer < peers_.size(); ++peer) {
+    if (!peers_[peer].open() || connected_[peer]) continue;
+    under_way.push_back(peer);
+    polled.push_back({peers_[peer].fd(), POLLOUT, 0});
+  }
+  if (::poll(polled.data(), polled.size(), milliseconds_until(wake)) < 0) return {};  // EINTR
+  const std::size_t known = strangers_.size();
+  for (std::size_t i = 0; i < known; ++i) look_at(strangers_[i], polled[2 + i].revents != 0);
+  std::erase_if(strangers_, [](const Stranger& stranger) { return stranger.gone; });
+  for (std::size_t i = 0; i < under_way.size(); ++i)
+    if (polled[2 + known + i].revents != 0)
+      if (auto done = look_at_peer(under_way[i]); !done) return done;
+  if (polled[1].revents != 0) accept_all();
+  if (polled[0].revents & (POLLIN | POLLHUP | POLLERR))
+    if (auto done = hear_meeting(); !done) return done;
+  say_ready_if_so();
+  return {};
+}
+
+Outcome<void> Joining::hear_meeting() {
+  const auto stream = meeting_.receive();
+  while (auto frame = meeting_.next()) {
+    if (auto done = hear_frame(*frame); !done) return done;
+    if (go_) return {};
+  }
+  if (stream == FrameSocket::Stream::open && !meeting_.broken()) return {};
+  return refuse(Code::remote_error,
+                fmt::format("the meeting at {} ended before all ranks were connected", place_.address.text()));
+}
+
+Outcome<void> Joining::hear_frame(const Frame& frame) {
+  const auto message = static_cast<MeetingMessage>(frame.type);
+  if (message == MeetingMessage::refused)
+    if (const auto reason = Reason::parse(frame.body)) return refuse(reason->code, reason->text);
+  if (message == MeetingMessage::go && said_ready_) {
+    go_ = true;
+    return {};
+  }
+  if (message == MeetingMessage::table && !have_table_)
+    if (const auto table = Table::parse(frame.body); table && table->guests.size() == options_.ranks)
+      return begin_connections(*table);
+  return refuse(Code::internal_error, fmt::format("{} is no meeting of ranks", place_.address.text()));
+}
+
+Outcome<void> Joining::begin_connections(const Table& table) {
+  have_table_ = true;
+  guests_ = table.guests;
+  for (u32 peer = 0; peer < options_.rank; ++peer) {
+    auto fd = begin_connect(guests_[peer].listens);
+    if (!fd)
+      return refuse(Code::system_error, fmt::format("can't reach {} at {}: {}", name_of(guests_[peer].member),
+                                                    guests_[peer].listens.text(), error_text(fd.error())));
+    peers_[peer] = FrameSocket(std::move(*fd), most_frame_bytes);
+    peers_[peer].post(static_cast<u16>(MeetingMessage::join), Join{place_.key, options_.rank, peer}.emit());
+  }
+  return {};
+}
+
+Outcome<void> Joining::look_at_peer(u32 peer) {
+  auto result = connect_result(peers_[peer].fd());
+  if (result && !peers_[peer].flush()) result = fail(ECONNRESET);
+  if (!result)
+    return refuse(Code::remote_error, fmt::format("can't reach {} at {}: {}", name_of(guests_[peer].member),
+                                                  guests_[peer].listens.text(), error_text(result.error())));
+  if (peers_[peer].sending()) return {};
+  connected_[peer] = true;
+  --missing_;
+  return {};
+}
+
+void Joining::accept_all() {
+  while (true) {
+    auto fd = accept_one(listener_.get());
+    if (!fd) return make_room();
+    if (!*fd) return;
+    if (strangers_.size() >= std::max<std::size_t>(most_joining_strangers, 2UL * options_.ranks)) make_room();
+    strangers_.push_back({FrameSocket(std::move(**fd), most_stranger_bytes), Clock::now() + time_for_join});
+  }
+}
+
+void Joining::make_room() {
+  if (!strangers_.empty()) strangers_.erase(strangers_.begin());
+}
+
+// A stranger becomes a peer by its join, which may come before the table does.
+void Joining::look_at(Stranger& stranger, bool readable) {
+  const bool ended = readable && stranger.socket.receive() == FrameSocket::Stream::ended;
+  stranger.gone = ended || Clock::now() >= stranger.deadline;
+  const auto frame = stranger.socket.next();
+  if (stranger.socket.broken()) stranger.gone = true;
+  if (!frame) return;
+  stranger.gone = true;
+  const auto join = Join::parse(frame->body);
+  if (static_cast<MeetingMessage>(frame->type) != MeetingMessage::join || !join || join->key != place_.key) return;
+  if (join->to != options_.rank || join->from <= options_.rank || join->from >= options_.ranks) return;
+  if (connected_[join->from]) return;
+  peers_[join->from] = std::move(stranger.socket);
+  peers_[join->from].set_limit(most_frame_bytes);
+  connected_[join->from] = true;
+  --missing_;
+}
+
+void Joining::say_ready_if_so() {
+  if (!have_table_ || said_ready_ || missing_ > 0) return;
+  said_ready_ = true;
+  meeting_.post(static_cast<u16>(MeetingMessage::ready), {});
+}
+
+// The meeting knows who is missing, and tells it to all.
+Error Joining::gave_up() {
+  const Reason reason{Code::remote_error, fmt::format("gave up after {}", seconds_of(options_.timeout))};
+  meeting_.post(static_cast<u16>(MeetingMessage::give_up), reason.emit());
+  const Clock::time_point end = Clock::now() + time_for_answer;
+  while (Clock::now() < end) {
+    if (!meeting_.flush()) break;
+    pollfd polled{meeting_.fd(), static_cast<short>(meeting_.sending() ? POLLIN | POLLOUT : POLLIN), 0};
+    if (::poll(&polled, 1, milliseconds_until(end)) <= 0 || !(polled.revents & (POLLIN | POLLHUP | POLLERR))) continue;
+    const auto stream = meeting_.receive();
+    while (auto frame = meeting_.next())
+      if (static_cast<MeetingMessage>(frame->type) == MeetingMessage::refused)
+        if (const auto why = Reason::parse(frame->body)) return {why->code, why->text};
+    if (stream == FrameSocket::Stream::ended) break;
+  }
+  return time_out_error();
+}
+
+Error Joining::time_out_error() const {
+  if (!have_table_)
+    return {Code::remote_error, fmt::format("{} waited for all ranks to come to {}, and gave up after {}",
+                                            name_of(me_.member), place_.address.text(), seconds_of(options_.timeout))};
+  std::vector<u32> missing;
+  for (u32 peer = 0; peer < options_.ranks; ++peer)
+    if (peer != options_.rank && !connected_[peer]) missing.push_back(peer);
+  return {Code::remote_error, fmt::format("{} got no connection with {} within {}", name_of(me_.member),
+                                          names_of_ranks(missing), seconds_of(options_.timeout))};
+}
+
+}  // namespace softib::coll

@@ -1,0 +1,375 @@
+#include "coll/bootstrap/bootstrap.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include <latch>
+#include <thread>
+
+#include "coll/bootstrap/identity.h"
+#include "coll/bootstrap/messages.h"
+#include "coll/net/sockets.h"
+#include "meeting_ranks.h"
+
+namespace softib::coll::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::SizeIs;
+using Kind = Bootstrap::News::Kind;
+
+u16 free_port(const std::string& host) {
+  const auto listener = listen_at(*Address::numeric(host));
+  return listener ? local_address(listener->get())->port() : 0;
+}
+
+// A variable of the environment, for as long as this lives.
+class WithVariable {
+ public:
+  WithVariable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~WithVariable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+  WithVariable(const WithVariable&) = delete;
+  WithVariable& operator=(const WithVariable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+void gather_many(Bootstrap& bootstrap) {
+  const u32 ranks = static_cast<u32>(bootstrap.members().size());
+  const auto blob = [](u32 rank, u32 turn) { return Bytes(rank * 70'000 % 150'001 * turn, std::byte(rank + turn)); };
+  for (u32 turn = 0; turn < 4; ++turn) {
+    const auto all = bootstrap.all_gather(blob(bootstrap.rank(), turn));
+    ASSERT_TRUE(all) << all.error().text;
+    ASSERT_THAT(*all, SizeIs(ranks));
+    for (u32 rank = 0; rank < ranks; ++rank) EXPECT_EQ((*all)[rank], blob(rank, turn)) << rank << " " << turn;
+  }
+}
+
+TEST(Bootstrap, RanksMeetAndGather) {
+  for (u32 ranks : {1U, 2U, 3U, 8U})
+    as_threads(ranks, [&](Bootstrap& bootstrap) {
+      ASSERT_THAT(bootstrap.members(), SizeIs(ranks));
+      for (u32 rank = 0; rank < ranks; ++rank) {
+        const Member& member = bootstrap.members()[rank];
+        EXPECT_EQ(member.rank, rank);
+        EXPECT_EQ(member.process, ::getpid());
+        EXPECT_EQ(member.host_key, bootstrap.members()[0].host_key);
+        EXPECT_EQ(member.address, "127.0.0.1");
+      }
+      gather_many(bootstrap);
+      bootstrap.leave();
+    });
+}
+
+TEST(Bootstrap, RanksOfSeveralProcessesMeet) {
+  constexpr u32 ranks = 4;
+  const UniqueId id = made_id();
+  std::vector<Child> children;
+  for (u32 rank = 0; rank < ranks; ++rank)
+    children.emplace_back([&, rank] {
+      const auto bootstrap = connect_rank(id, ranks, rank);
+      if (!bootstrap) return 1;
+      gather_many(**bootstrap);
+      (*bootstrap)->leave();
+      return ::testing::Test::HasFailure() ? 2 : 0;
+    });
+  for (Child& child : children) EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Bootstrap, OthersHearOfAKilledRank) {
+  const UniqueId id = made_id();
+  Child victim([&] {
+    const auto bootstrap = connect_rank(id, 3, 1);
+    ::pause();
+    return bootstrap ? 0 : 1;
+  });
+  std::array<Connected, 2> rest{refuse(Code::internal_error, ""), refuse(Code::internal_error, "")};
+  std::jthread([&] {
+    std::jthread other([&] { rest[1] = connect_rank(id, 3, 2); });
+    rest[0] = connect_rank(id, 3, 0);
+  }).join();
+  for (const Connected& bootstrap : rest) ASSERT_TRUE(bootstrap) << bootstrap.error().text;
+  EXPECT_FALSE((*rest[0])->news());
+  victim.kill();
+  for (const Connected& bootstrap : rest) {
+    const auto news = next_news(**bootstrap);
+    EXPECT_EQ(news.kind, Kind::ended);
+    EXPECT_EQ(news.rank, 1U);
+    EXPECT_FALSE((*bootstrap)->news());
+    const auto gathered = (*bootstrap)->all_gather({});
+    ASSERT_FALSE(gathered);
+    EXPECT_EQ(gathered.error().code, Code::remote_error);
+    EXPECT_THAT(gathered.error().text, MatchesRegex("rank 1 on .+ ended"));
+  }
+}
+
+TEST(Bootstrap, AKilledRankEndsAllGather) {
+  const UniqueId id = made_id();
+  Child victim([&] { return connect_rank(id, 2, 1) ? (::pause(), 0) : 1; });
+  const auto bootstrap = connect_rank(id, 2, 0);
+  ASSERT_TRUE(bootstrap);
+  const std::jthread killer([&] {
+    std::this_thread::sleep_for(50ms);
+    victim.kill();
+  });
+  const auto gathered = (*bootstrap)->all_gather(bytes_of("x"));
+  ASSERT_FALSE(gathered);
+  EXPECT_THAT(gathered.error().text, HasSubstr("rank 1 on "));
+  EXPECT_EQ(next_news(**bootstrap).kind, Kind::ended);
+}
+
+// One of those that have come is killed before the last one comes.
+TEST(Bootstrap, AKilledRankEndsTheMeeting) {
+  const UniqueId id = made_id();
+  std::optional<Child> victim(std::in_place, [&] { return connect_rank(id, 3, 1) ? 0 : 1; });
+  const std::jthread killer([&] {
+    std::this_thread::sleep_for(200ms);
+    victim.reset();
+  });
+  const auto bootstrap = connect_rank(id, 3, 0);
+  ASSERT_FALSE(bootstrap);
+  EXPECT_THAT(bootstrap.error().text, MatchesRegex("rank 1 on .+ ended before all ranks had come"));
+}
+
+TEST(Bootstrap, ATimeOutNamesWhoIsMissing) {
+  const auto results = connect_all(7, {0, 2, 6}, 300ms);
+  for (const Connected& bootstrap : results) {
+    ASSERT_FALSE(bootstrap);
+    EXPECT_EQ(bootstrap.error().code, Code::remote_error);
+    EXPECT_THAT(bootstrap.error().text,
+                MatchesRegex("ranks 1 and 3-5 of 7 had not come when rank [026] on .+ gave up after 0.3 s"));
+  }
+}
+
+TEST(Bootstrap, NoRankMayBeThereTwice) {
+  const auto results = connect_all(3, {1, 1, 0});
+  for (const Connected& bootstrap : results) {
+    ASSERT_FALSE(bootstrap);
+    EXPECT_EQ(bootstrap.error().code, Code::invalid_usage);
+    EXPECT_THAT(bootstrap.error().text, MatchesRegex("rank 1 is there twice: process [0-9]+ on .+, and process .+"));
+  }
+}
+
+TEST(Bootstrap, RanksAgreeOnTheirNumber) {
+  const UniqueId id = made_id();
+  Connected first = refuse(Code::internal_error, "");
+  std::jthread thread([&] { first = connect_rank(id, 3, 0); });
+  const auto second = connect_rank(id, 4, 1);
+  thread.join();
+  for (const Connected* bootstrap : std::array<const Connected*, 2>{&first, &second}) {
+    ASSERT_FALSE(*bootstrap);
+    EXPECT_THAT((*bootstrap).error().text, AllOf(HasSubstr("3"), HasSubstr("4"), HasSubstr("ranks")));
+  }
+}
+
+TEST(Bootstrap, AWrongKeyIsRefusedAndDisturbsNobody) {
+  const UniqueId id = made_id();
+  auto place = *MeetingPlace::parse(id);
+  place.key[3] ^= std::byte{1};
+  Connected first = refuse(Code::internal_error, "");
+  std::jthread thread([&] { first = connect_rank(id, 2, 0); });
+  const auto wrong = connect_rank(place.emit(), 2, 1);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, Code::invalid_usage);
+  EXPECT_THAT(wrong.error().text, HasSubstr("key"));
+  const auto second = connect_rank(id, 2, 1);
+  thread.join();
+  EXPECT_TRUE(first) << first.error().text;
+  EXPECT_TRUE(second);
+}
+
+TEST(Bootstrap, ArgumentsAreChecked) {
+  EXPECT_EQ(connect_rank(UniqueId{}, 1, 0).error().code, Code::invalid_argument);
+  const UniqueId id = made_id();
+  EXPECT_EQ(connect_rank(id, 2, 2).error().code, Code::invalid_argument);
+  EXPECT_EQ(connect_rank(id, 0, 0).error().code, Code::invalid_argument);
+}
+
+TEST(Bootstrap, AMeetingThatIsOverIsSaidToBe) {
+  const UniqueId id = made_id();
+  ASSERT_TRUE(connect_rank(id, 1, 0));
+  Connected late = refuse(Code::internal_error, "");
+  do {
+    late = connect_rank(id, 1, 0, 1s);
+  } while (late);
+  EXPECT_THAT(late.error().text, HasSubstr("meeting at 127.0.0.1:"));
+}
+
+TEST(Bootstrap, AbortIsHeardByAllAndEndsAllGather) {
+  std::latch abort_done(1);
+  as_threads(3, [&](Bootstrap& bootstrap) {
+    if (bootstrap.rank() == 1) {
+      bootstrap.abort("out of memory");
+      EXPECT_FALSE(bootstrap.all_gather({}));
+      abort_done.wait();
+      return;
+    }
+    const auto gathered = bootstrap.all_gather(bytes_of("x"));
+    ASSERT_FALSE(gathered);
+    EXPECT_THAT(gathered.error().text, MatchesRegex("rank 1 on .+ aborted: out of memory"));
+    const auto news = next_news(bootstrap);
+    EXPECT_EQ(news.kind, Kind::aborted);
+    EXPECT_EQ(news.rank, 1U);
+    EXPECT_EQ(news.text, "out of memory");
+    if (bootstrap.rank() == 2) abort_done.count_down();
+  });
+}
+
+TEST(Bootstrap, AnotherThreadMayAbortWhileOneWaits) {
+  const auto ranks = connect_all(2, {0, 1});
+  ASSERT_TRUE(ranks[0] && ranks[1]);
+  const std::jthread other([&] {
+    std::this_thread::sleep_for(50ms);
+    (*ranks[0])->abort("Ctrl-C");
+  });
+  const auto gathered = (*ranks[0])->all_gather({});
+  ASSERT_FALSE(gathered);
+  EXPECT_EQ(gathered.error().text, "aborted: Ctrl-C");
+  EXPECT_EQ(next_news(**ranks[1]).text, "Ctrl-C");
+}
+
+TEST(Bootstrap, BlamesComeAsOftenAsTheyAreSaid) {
+  const auto ranks = connect_all(3, {0, 1, 2});
+  for (const Connected& bootstrap : ranks) ASSERT_TRUE(bootstrap);
+  (*ranks[0])->blame(2, 77);
+  (*ranks[0])->blame(1, 78);
+  for (u32 rank : {1U, 2U}) {
+    for (u32 waits_for : {2U, 1U}) {
+      const auto news = next_news(**ranks[rank]);
+      EXPECT_EQ(news.kind, Kind::blames);
+      EXPECT_EQ(news.rank, 0U);
+      EXPECT_EQ(news.waits_for, waits_for);
+      EXPECT_EQ(news.collective, waits_for == 2 ? 77U : 78U);
+    }
+    pollfd polled{(*ranks[rank])->descriptor(), POLLIN, 0};
+    EXPECT_EQ(::poll(&polled, 1, 0), 0);
+  }
+}
+
+// News that nobody has asked for yet must not make all_gather() spin, nor get lost.
+TEST(Bootstrap, NewsDuringAllGatherWaitForTheirReader) {
+  as_threads(2, [](Bootstrap& bootstrap) {
+    if (bootstrap.rank() == 0) bootstrap.blame(1, 5);
+    ASSERT_TRUE(bootstrap.all_gather({}));
+    if (bootstrap.rank() == 1) {
+      EXPECT_EQ(next_news(bootstrap).collective, 5U);
+    }
+    ASSERT_TRUE(bootstrap.all_gather({}));
+    bootstrap.leave();
+  });
+}
+
+TEST(Bootstrap, LeavingIsNoEnd) {
+  auto ranks = connect_all(2, {0, 1});
+  ASSERT_TRUE(ranks[0] && ranks[1]);
+  (*ranks[1])->leave();
+  ranks[1] = refuse(Code::internal_error, "");
+  const auto gathered = (*ranks[0])->all_gather({});
+  ASSERT_FALSE(gathered);
+  EXPECT_THAT(gathered.error().text, MatchesRegex("rank 1 on .+ has left"));
+  EXPECT_FALSE((*ranks[0])->news());
+}
+
+TEST(Bootstrap, AllGatherNamesWhoDoesNotCome) {
+  const auto ranks = connect_all(3, {0, 1, 2}, 1s);
+  for (const Connected& bootstrap : ranks) ASSERT_TRUE(bootstrap);
+  const std::jthread other([&] { EXPECT_FALSE((*ranks[1])->all_gather({})); });
+  const auto gathered = (*ranks[0])->all_gather({});
+  ASSERT_FALSE(gathered);
+  EXPECT_THAT(gathered.error().text, MatchesRegex("rank 0 on .+ waited 1 s for rank 2 in all_gather"));
+}
+
+TEST(Bootstrap, MeetsWhereTheVariableSays) {
+  for (const std::string host : {"127.0.0.1", "[::1]"}) {
+    const u16 port = free_port(host == "[::1]" ? "::1" : host);
+    if (port == 0) continue;  // a machine without IPv6
+    const WithVariable agreed("SOFTIB_COMM_ID", host + ":" + std::to_string(port));
+    for (int turn = 0; turn < 2; ++turn) {
+      std::vector<std::jthread> threads;
+      for (u32 rank : {2U, 1U, 0U})
+        threads.emplace_back([rank] {
+          if (rank == 0) std::this_thread::sleep_for(20ms);
+          const auto id = UniqueId::make();
+          ASSERT_TRUE(id) << id.error().text;
+          const auto bootstrap = connect_rank(*id, 3, rank);
+          ASSERT_TRUE(bootstrap) << bootstrap.error().text;
+          gather_many(**bootstrap);
+          (*bootstrap)->leave();
+        });
+    }
+  }
+}
+
+TEST(Bootstrap, RankZeroMustBeWhereTheVariableSays) {
+  const WithVariable agreed("SOFTIB_COMM_ID", "192.0.2.1:4000");
+  const auto bootstrap = connect_rank(made_id(), 1, 0);
+  ASSERT_FALSE(bootstrap);
+  EXPECT_THAT(bootstrap.error().text, AllOf(HasSubstr("192.0.2.1:4000"), HasSubstr("address of its host")));
+}
+
+TEST(Bootstrap, IdsMadeApartDoNotMeetThere) {
+  const WithVariable agreed("SOFTIB_COMM_ID", "127.0.0.1:1");
+  const auto id = UniqueId::make_apart();
+  ASSERT_TRUE(id) << id.error().text;
+  EXPECT_TRUE(connect_rank(*id, 1, 0));
+}
+
+TEST(Bootstrap, SignalsDoNotDisturb) {
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = [](int) {};  // without SA_RESTART
+  ::sigaction(SIGALRM, &action, &before);
+  const itimerval often{{0, 500}, {0, 500}};
+  ::setitimer(ITIMER_REAL, &often, nullptr);
+  as_threads(4, [](Bootstrap& bootstrap) {
+    gather_many(bootstrap);
+    bootstrap.leave();
+  });
+  const itimerval never{};
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  ::sigaction(SIGALRM, &before, nullptr);
+}
+
+TEST(Bootstrap, TheSoftLimitOfDescriptorsIsRaised) {
+  Child child([] {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 24;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    as_threads(8, [](Bootstrap& bootstrap) {
+      gather_many(bootstrap);
+      bootstrap.leave();
+    });
+    return ::testing::Test::HasFailure() ? 1 : 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(HostKey, EqualOnlyIfAllAgree) {
+  const u64 key = host_key_of("host0", "boot", 21, 1);
+  EXPECT_EQ(key, host_key_of("host0", "boot", 21, 1));
+  EXPECT_NE(key, host_key_of("host1", "boot", 21, 1));
+  EXPECT_NE(key, host_key_of("host0", "another", 21, 1));
+  EXPECT_NE(key, host_key_of("host0", "boot", 22, 1));
+  Environment named;
+  named.host_id = "rack7";
+  EXPECT_NE(own_identity({}).host_key, own_identity(named).host_key);
+  EXPECT_EQ(own_identity({}).host_key, own_identity({}).host_key);
+}
+
+}  // namespace
+
+}  // namespace softib::coll::test

@@ -1,0 +1,93 @@
+#include "meeting_ranks.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace softib::coll::test {
+
+namespace {
+
+// The machine's own interfaces, and the variables of who runs the tests, don't matter here.
+[[maybe_unused]] const bool loopback_only = [] {
+  ::unsetenv("SOFTIB_COMM_ID");
+  ::unsetenv("SOFTIB_SOCKET_FAMILY");
+  return ::setenv("SOFTIB_SOCKET_IFNAME", "=lo", 1) == 0;
+}();
+
+}  // namespace
+
+UniqueId made_id() {
+  auto id = UniqueId::make();
+  if (!id) throw std::runtime_error(id.error().text);
+  return *id;
+}
+
+Connected connect_rank(const UniqueId& id, u32 ranks, u32 rank, std::chrono::nanoseconds timeout) {
+  return Bootstrap::connect(id, {.ranks = ranks, .rank = rank, .timeout = timeout});
+}
+
+std::vector<Connected> connect_all(u32 ranks, const std::vector<u32>& who, std::chrono::nanoseconds timeout) {
+  const UniqueId id = made_id();
+  std::vector<Connected> results;
+  for (std::size_t i = 0; i < who.size(); ++i) results.emplace_back(refuse(Code::internal_error, "not run"));
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < who.size(); ++i)
+    threads.emplace_back([&, i] { results[i] = connect_rank(id, ranks, who[i], timeout); });
+  threads.clear();
+  return results;
+}
+
+void as_threads(u32 ranks, const std::function<void(Bootstrap&)>& body) {
+  const UniqueId id = made_id();
+  std::vector<std::jthread> threads;
+  for (u32 rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto bootstrap = connect_rank(id, ranks, rank);
+      ASSERT_TRUE(bootstrap) << bootstrap.error().text;
+      body(**bootstrap);
+    });
+}
+
+Child::Child(const std::function<int()>& body) : pid_(::fork()) {
+  if (pid_ == 0) ::_exit(body());
+}
+
+Child::~Child() {
+  if (pid_ <= 0) return;
+  kill();
+  static_cast<void>(wait());
+}
+
+void Child::kill() { ::kill(pid_, SIGKILL); }
+
+int Child::wait() {
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
+  pid_ = 0;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+Bootstrap::News next_news(Bootstrap& bootstrap) {
+  while (true) {
+    pollfd polled{bootstrap.descriptor(), POLLIN, 0};
+    ::poll(&polled, 1, -1);
+    if (auto news = bootstrap.news()) return *news;
+  }
+}
+
+Bytes bytes_of(std::string_view text) {
+  Bytes bytes(text.size());
+  std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
+}
+
+std::string text_of(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+}  // namespace softib::coll::test
