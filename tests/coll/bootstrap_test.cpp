@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 
-#include <latch>
 #include <thread>
 
 #include "coll/bootstrap/identity.h"
@@ -208,23 +207,36 @@ TEST(Bootstrap, AMeetingThatIsOverIsSaidToBe) {
   EXPECT_THAT(late.error().text, HasSubstr("meeting at 127.0.0.1:"));
 }
 
+// Whoever ends because of it, and perhaps first, isn't blamed.
 TEST(Bootstrap, AbortIsHeardByAllAndEndsAllGather) {
-  std::latch abort_done(1);
-  as_threads(3, [&](Bootstrap& bootstrap) {
+  as_threads(5, [&](Bootstrap& bootstrap) {
     if (bootstrap.rank() == 1) {
       bootstrap.abort("out of memory");
       EXPECT_FALSE(bootstrap.all_gather({}));
-      abort_done.wait();
       return;
     }
     const auto gathered = bootstrap.all_gather(bytes_of("x"));
     ASSERT_FALSE(gathered);
-    EXPECT_THAT(gathered.error().text, MatchesRegex("rank 1 on .+ aborted: out of memory"));
+    EXPECT_THAT(gathered.error().text,
+                MatchesRegex("(rank [0-9] on .+ has left: )*rank 1 on .+ aborted: out of memory"));
     const auto news = next_news(bootstrap);
     EXPECT_EQ(news.kind, Kind::aborted);
     EXPECT_EQ(news.rank, 1U);
     EXPECT_EQ(news.text, "out of memory");
-    if (bootstrap.rank() == 2) abort_done.count_down();
+    EXPECT_FALSE(bootstrap.news());
+  });
+}
+
+TEST(Bootstrap, OnlyTheOneThatEndedFirstIsBlamed) {
+  as_threads(5, [&](Bootstrap& bootstrap) {
+    if (bootstrap.rank() == 3) return;
+    const auto gathered = bootstrap.all_gather({});
+    ASSERT_FALSE(gathered);
+    EXPECT_THAT(gathered.error().text, MatchesRegex("(rank [0-9] on .+ has left: )*rank 3 on .+ ended"));
+    const auto news = next_news(bootstrap);
+    EXPECT_EQ(news.kind, Kind::ended);
+    EXPECT_EQ(news.rank, 3U);
+    EXPECT_FALSE(bootstrap.news());
   });
 }
 

@@ -14,10 +14,9 @@ namespace softib::coll {
 
 namespace {
 
-constexpr auto time_for_join = std::chrono::seconds(10);
 constexpr auto time_for_answer = std::chrono::seconds(3);  // of the meeting, to who gives up
 constexpr auto time_between_tries = std::chrono::milliseconds(50);
-constexpr std::size_t most_joining_strangers = 256;
+constexpr std::size_t least_strangers = 256;
 
 std::string seconds_of(std::chrono::nanoseconds time) {
   return fmt::format("{:.3g} s", std::chrono::duration<double>(time).count());
@@ -100,8 +99,8 @@ Outcome<void> Joining::listen() {
   auto fd = listen_at(address->with_port(0));
   if (!fd)
     return refuse(Code::system_error, fmt::format("can't listen at {}: {}", address->host(), error_text(fd.error())));
-  listener_ = std::move(*fd);
-  me_.listens = local_address(listener_.get()).value_or(*address);
+  me_.listens = local_address(fd->get()).value_or(*address);
+  gate_ = Gate(std::move(*fd), most_stranger_bytes, std::max<std::size_t>(least_strangers, 2UL * options_.ranks));
   log::info(static_cast<i32>(options_.rank), Subsystem::bootstrap, "bootstrap uses {}{}", name, me_.listens.text());
   return {};
 }
@@ -114,26 +113,21 @@ void Joining::say_hello() {
 Outcome<void> Joining::wait() {
   if (!meeting_.flush()) return refuse(Code::remote_error, "the meeting at " + place_.address.text() + " has ended");
   const short meeting_events = meeting_.sending() ? POLLIN | POLLOUT : POLLIN;
-  std::vector<pollfd> polled{{meeting_.fd(), meeting_events, 0}, {listener_.get(), POLLIN, 0}};
-  Clock::time_point wake = deadline_;
-  for (const Stranger& stranger : strangers_) {
-    polled.push_back({stranger.socket.fd(), POLLIN, 0});
-    wake = std::min(wake, stranger.deadline);
-  }
+  std::vector<pollfd> polled{{meeting_.fd(), meeting_events, 0}};
   std::vector<u32> under_way;
   for (u32 peer = 0; peer < peers_.size(); ++peer) {
     if (!peers_[peer].open() || connected_[peer]) continue;
     under_way.push_back(peer);
     polled.push_back({peers_[peer].fd(), POLLOUT, 0});
   }
-  if (::poll(polled.data(), polled.size(), milliseconds_until(wake)) < 0) return {};  // EINTR
-  const std::size_t known = strangers_.size();
-  for (std::size_t i = 0; i < known; ++i) look_at(strangers_[i], polled[2 + i].revents != 0);
-  std::erase_if(strangers_, [](const Stranger& stranger) { return stranger.gone; });
+  gate_.add_to(polled);
+  const int timeout = milliseconds_until(std::min(deadline_, gate_.deadline()));
+  if (::poll(polled.data(), polled.size(), timeout) < 0) return {};  // EINTR
   for (std::size_t i = 0; i < under_way.size(); ++i)
-    if (polled[2 + known + i].revents != 0)
+    if (polled[1 + i].revents != 0)
       if (auto done = look_at_peer(under_way[i]); !done) return done;
-  if (polled[1].revents != 0) accept_all();
+  gate_.serve(std::span(polled).subspan(1 + under_way.size()),
+              [this](FrameSocket& socket, const Frame& first) { admit(socket, first); });
   if (polled[0].revents & (POLLIN | POLLHUP | POLLERR))
     if (auto done = hear_meeting(); !done) return done;
   say_ready_if_so();
@@ -191,33 +185,13 @@ Outcome<void> Joining::look_at_peer(u32 peer) {
   return {};
 }
 
-void Joining::accept_all() {
-  while (true) {
-    auto fd = accept_one(listener_.get());
-    if (!fd) return make_room();
-    if (!*fd) return;
-    if (strangers_.size() >= std::max<std::size_t>(most_joining_strangers, 2UL * options_.ranks)) make_room();
-    strangers_.push_back({FrameSocket(std::move(**fd), most_stranger_bytes), Clock::now() + time_for_join});
-  }
-}
-
-void Joining::make_room() {
-  if (!strangers_.empty()) strangers_.erase(strangers_.begin());
-}
-
-// A stranger becomes a peer by its join, which may come before the table does.
-void Joining::look_at(Stranger& stranger, bool readable) {
-  const bool ended = readable && stranger.socket.receive() == FrameSocket::Stream::ended;
-  stranger.gone = ended || Clock::now() >= stranger.deadline;
-  const auto frame = stranger.socket.next();
-  if (stranger.socket.broken()) stranger.gone = true;
-  if (!frame) return;
-  stranger.gone = true;
-  const auto join = Join::parse(frame->body);
-  if (static_cast<MeetingMessage>(frame->type) != MeetingMessage::join || !join || join->key != place_.key) return;
+// The table may come later.
+void Joining::admit(FrameSocket& socket, const Frame& first) {
+  const auto join = Join::parse(first.body);
+  if (static_cast<MeetingMessage>(first.type) != MeetingMessage::join || !join || join->key != place_.key) return;
   if (join->to != options_.rank || join->from <= options_.rank || join->from >= options_.ranks) return;
   if (connected_[join->from]) return;
-  peers_[join->from] = std::move(stranger.socket);
+  peers_[join->from] = std::move(socket);
   peers_[join->from].set_limit(most_frame_bytes);
   connected_[join->from] = true;
   --missing_;

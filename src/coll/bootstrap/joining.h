@@ -2,7 +2,7 @@
 #pragma once
 
 #include "coll/bootstrap/messages.h"
-#include "coll/net/sockets.h"
+#include "coll/net/gate.h"
 
 namespace softib::coll {
 
@@ -17,12 +17,6 @@ class Joining {
   [[nodiscard]] Outcome<Joined> run();
 
  private:
-  struct Stranger {
-    FrameSocket socket;
-    Clock::time_point deadline;
-    bool gone = false;
-  };
-
   [[nodiscard]] Outcome<void> reach_meeting();
   [[nodiscard]] Outcome<bool> try_meeting();
   [[nodiscard]] Outcome<void> listen();
@@ -33,9 +27,7 @@ class Joining {
   [[nodiscard]] Outcome<void> hear_frame(const Frame& frame);
   [[nodiscard]] Outcome<void> begin_connections(const Table& table);
   [[nodiscard]] Outcome<void> look_at_peer(u32 peer);
-  void accept_all();
-  void make_room();
-  void look_at(Stranger& stranger, bool readable);
+  void admit(FrameSocket& socket, const Frame& first);
   void say_ready_if_so();
   [[nodiscard]] Error gave_up();
   [[nodiscard]] Error time_out_error() const;
@@ -45,14 +37,13 @@ class Joining {
   const Environment& environment_;
   Clock::time_point deadline_;
   Guest me_;
-  Fd listener_;
+  Gate gate_;
   FrameSocket meeting_{Fd(), most_table_bytes};
 
   std::vector<Guest> guests_;       // by rank, once the table has come
   std::vector<FrameSocket> peers_;  // by rank
   std::vector<bool> connected_;     // and said so, or heard so
-  std::vector<Stranger> strangers_;
-  u32 missing_ = 0;  // peers
+  u32 missing_ = 0;                 // peers
   bool have_table_ = false;
   bool said_ready_ = false;
   bool go_ = false;

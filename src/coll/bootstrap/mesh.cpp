@@ -108,13 +108,25 @@ void Mesh::blame(u32 rank, u64 collective) {
   post_to_all(MeetingMessage::blame, Blame{rank, collective}.emit());
 }
 
-// The words are on their way when this returns, unless somebody doesn't read.
 void Mesh::leave() {
   const std::lock_guard guard(lock_);
-  post_to_all(MeetingMessage::leave, {});
+  say_farewell();
+}
+
+Mesh::~Mesh() {
+  if (all_ && obstacle()) say_farewell();
+}
+
+// Waits until the words are there, unless somebody doesn't read: closing a connection on which something unread has
+// come takes back what is still on its way.
+void Mesh::say_farewell() {
+  if (left_) return;
+  left_ = true;
+  const auto why = obstacle();
+  post_to_all(MeetingMessage::leave, why ? Reason{why->code, why->text}.emit() : Bytes());
   const Clock::time_point end = Clock::now() + time_for_farewell;
-  const auto sending = [](const Peer& peer) { return peer.socket.open() && peer.socket.sending(); };
-  while (std::ranges::any_of(peers_, sending) && Clock::now() < end) look(milliseconds_until(end));
+  const auto busy = [](const Peer& peer) { return peer.socket.open() && !peer.socket.all_arrived(); };
+  while (std::ranges::any_of(peers_, busy) && Clock::now() < end) look(1);
 }
 
 void Mesh::post_to_all(MeetingMessage message, std::span<const std::byte> body) {
@@ -179,7 +191,9 @@ void Mesh::hear(u32 rank, Frame frame) {
         tell({News::Kind::blames, rank, blame->rank, blame->collective, {}});
       return;
     case MeetingMessage::leave:
-      if (peer.life == Life::here) peer.life = Life::left;
+      if (peer.life != Life::here) return;
+      peer.life = Life::left;
+      if (const auto reason = Reason::parse(frame.body)) peer.why = ": " + reason->text;
       return;
     default:
       return lose(rank);
@@ -214,7 +228,8 @@ std::optional<Error> Mesh::obstacle() const {
     const std::string who = name_of(members_[rank]);
     if (peer.life == Life::ended) return Error{Code::remote_error, who + " ended"};
     if (peer.life == Life::aborted) return Error{Code::remote_error, fmt::format("{} aborted: {}", who, peer.why)};
-    if (peer.life == Life::left && peer.gathered.empty()) return Error{Code::remote_error, who + " has left"};
+    if (peer.life == Life::left && peer.gathered.empty())
+      return Error{Code::remote_error, who + " has left" + peer.why};
   }
   return std::nullopt;
 }

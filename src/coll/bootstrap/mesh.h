@@ -13,7 +13,8 @@ class Mesh final : public Bootstrap {
   // `timeout`: how long all_gather() waits.
   [[nodiscard]] static Outcome<std::unique_ptr<Bootstrap>> of(Joining::Joined joined, u32 rank,
                                                               std::chrono::nanoseconds timeout);
-  ~Mesh() override = default;
+  // Who ends because of another's end or abort says so, so that nobody takes it for the one to blame.
+  ~Mesh() override;
 
   [[nodiscard]] u32 rank() const override { return rank_; }
   [[nodiscard]] std::span<const Member> members() const override { return members_; }
@@ -31,7 +32,7 @@ class Mesh final : public Bootstrap {
     Life life = Life::here;
     std::deque<Bytes> gathered;  // at most two: none can be further ahead
     u64 gatherings = 0;          // that came in all
-    std::string why;             // it aborted
+    std::string why;             // it aborted, or left
     bool watched_for_room = false;
   };
 
@@ -39,6 +40,7 @@ class Mesh final : public Bootstrap {
   [[nodiscard]] Outcome<void> open_descriptors();
   [[nodiscard]] bool watch(int set, int operation, int fd, u32 events, u32 number) const;
 
+  void say_farewell();
   void post_to_all(MeetingMessage message, std::span<const std::byte> body);
   void send_to(u32 rank);
   void look(int timeout_ms);
@@ -60,7 +62,8 @@ class Mesh final : public Bootstrap {
   std::vector<Peer> peers_;  // by rank; nobody at my own
   std::deque<News> news_;
   std::optional<std::string> aborted_;  // by myself
-  u64 gatherings_ = 0;                  // that I have begun
+  bool left_ = false;
+  u64 gatherings_ = 0;  // that I have begun
 
   Fd sockets_;    // epoll: what comes from peers
   Fd has_news_;   // eventfd: news_ isn't empty

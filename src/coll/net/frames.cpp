@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "coll/net/sockets.h"
+
 namespace softib::coll {
 
 Bytes make_frame(u16 type, std::span<const std::byte> body) {
@@ -68,5 +70,7 @@ bool FrameSocket::flush() {
   }
   return true;
 }
+
+bool FrameSocket::all_arrived() const { return waiting_.empty() && unacknowledged_bytes(fd_.get()) == 0; }
 
 }  // namespace softib::coll

@@ -53,6 +53,8 @@ class FrameSocket {
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] bool open() const { return static_cast<bool>(fd_); }
   void close() { fd_.reset(); }
+  // For those who go on with something else than frames.
+  [[nodiscard]] Fd take_fd() { return std::move(fd_); }
   void set_limit(u64 limit) { reader_.set_limit(limit); }
 
   enum class Stream : u8 { open, ended };
@@ -67,6 +69,8 @@ class FrameSocket {
   // Sends what goes without waiting; false: the connection is broken.
   [[nodiscard]] bool flush();
   [[nodiscard]] bool sending() const { return !waiting_.empty(); }
+  // All that was posted is at the other side's kernel.
+  [[nodiscard]] bool all_arrived() const;
 
  private:
   Fd fd_;

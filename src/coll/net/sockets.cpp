@@ -1,6 +1,8 @@
 #include "coll/net/sockets.h"
 
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -77,6 +79,11 @@ Result<std::optional<Fd>> accept_one(int listener) {
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM || errno == EBADF || errno == EINVAL)
       return fail(errno);
   }
+}
+
+u64 unacknowledged_bytes(int fd) {
+  int count = 0;
+  return ::ioctl(fd, SIOCOUTQ, &count) == 0 && count > 0 ? static_cast<u64>(count) : 0;
 }
 
 void raise_descriptor_limit() {

@@ -22,6 +22,9 @@ using Clock = std::chrono::steady_clock;
 // nothing: nobody is waiting. EMFILE and ENFILE: there is no room for another.
 [[nodiscard]] Result<std::optional<Fd>> accept_one(int listener);
 
+// Sent, but not yet at the other side's kernel. 0 if that can't be told.
+[[nodiscard]] u64 unacknowledged_bytes(int fd);
+
 // A process needs a descriptor for each of the others: raises the soft limit to the hard one.
 void raise_descriptor_limit();
 
