@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
+#include <span>
 #include <thread>
 
 namespace softib::coll::test {
@@ -83,9 +83,8 @@ Bootstrap::News next_news(Bootstrap& bootstrap) {
 }
 
 Bytes bytes_of(std::string_view text) {
-  Bytes bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
-  return bytes;
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
 }
 
 std::string text_of(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }

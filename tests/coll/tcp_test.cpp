@@ -117,15 +117,16 @@ TEST(Tcp, APeerThatHasSaidByeIsMissedOnlyBySomebodyWhoWaits) {
   EXPECT_TRUE(alone.transport->broken());
 }
 
+// The receive is posted before the message comes, while it comes, or afterwards.
 TEST(Tcp, LengthsThatDoNotFitAreAnError) {
-  for (const bool early : {true, false}) {
+  for (const int there : {-1, 0, 3, 8}) {
     Alone alone;
     Bytes memory(16);
     Receive receive = expecting(memory);
-    if (early) alone.transport->receive(receive);
+    if (there < 0) alone.transport->receive(receive);
     alone.say({tcp::Kind::eager, 1, 8, 0});
-    alone.say(bytes_of("12345678"));
-    if (!early) {
+    alone.say(bytes_of(std::string_view("12345678").substr(0, there < 0 ? 8U : static_cast<u32>(there))));
+    if (there >= 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       alone.transport->progress();
       alone.transport->receive(receive);

@@ -50,7 +50,13 @@ void Incoming::add(Receive& receive) {
 }
 
 void Incoming::hand_over(std::unique_ptr<Kept> kept, Receive& receive) {
-  if (!fits(receive, kept->bytes)) return fail(&receive);
+  if (!fits(receive, kept->bytes)) {
+    if (kept.get() == kept_) {  // the rest of it is read no more: the connection ends now
+      kept_ = nullptr;
+      left_ = 0;
+    }
+    return fail(&receive);
+  }
   if (kept->announced) {
     --announced_;
     return kept->bytes == 0 ? finish(receive) : start_pull(receive, kept->token);
