@@ -115,6 +115,42 @@ TEST(Bootstrap, OthersHearOfAKilledRank) {
   }
 }
 
+// A data loader's workers outlive it for a while.
+TEST(Bootstrap, OthersHearOfAKilledRankThatHasForked) {
+  const UniqueId id = made_id();
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const Fd from_worker(ends[0]), to_test(ends[1]);
+  Child victim([&] {
+    const auto bootstrap = connect_rank(id, 2, 1);
+    if (const pid_t worker = ::fork(); worker != 0) return ::write(ends[1], &worker, sizeof worker) > 0 ? ::pause() : 1;
+    ::alarm(60);
+    return ::pause();
+  });
+  const auto bootstrap = connect_rank(id, 2, 0);
+  ASSERT_TRUE(bootstrap);
+  pid_t worker = 0;
+  ASSERT_EQ(::read(from_worker.get(), &worker, sizeof worker), static_cast<ssize_t>(sizeof worker));
+  victim.kill();
+  EXPECT_EQ(next_news(**bootstrap).kind, Kind::ended);
+  EXPECT_EQ(::kill(worker, SIGKILL), 0) << "heard only when the worker had ended too";
+}
+
+TEST(Bootstrap, AForkedChildSaysNothingForItsParent) {
+  auto ranks = connect_all(2, {0, 1});
+  ASSERT_TRUE(ranks[0] && ranks[1]);
+  EXPECT_EQ(Child([&] {
+              (*ranks[1])->abort("in the child");
+              (*ranks[1])->leave();
+              ranks[1] = refuse(Code::internal_error, "");
+              return 0;
+            }).wait(),
+            0);
+  EXPECT_FALSE((*ranks[0])->news());
+  std::jthread other([&] { EXPECT_TRUE((*ranks[1])->all_gather({})); });
+  EXPECT_TRUE((*ranks[0])->all_gather({}));
+}
+
 TEST(Bootstrap, AKilledRankEndsAllGather) {
   const UniqueId id = made_id();
   Child victim([&] { return connect_rank(id, 2, 1) ? (::pause(), 0) : 1; });

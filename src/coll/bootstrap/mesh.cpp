@@ -114,7 +114,7 @@ void Mesh::leave() {
 }
 
 Mesh::~Mesh() {
-  if (all_ && obstacle()) say_farewell();
+  if (all_ && guard_.at_home() && obstacle()) say_farewell();
 }
 
 // Waits until the words are there, unless somebody doesn't read: closing a connection on which something unread has

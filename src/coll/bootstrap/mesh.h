@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "coll/bootstrap/joining.h"
+#include "coll/net/fork_guard.h"
 
 namespace softib::coll {
 
@@ -69,6 +70,11 @@ class Mesh final : public Bootstrap {
   Fd has_news_;   // eventfd: news_ isn't empty
   Fd all_;        // epoll of both
   Fd interrupt_;  // eventfd: all_gather() has to look
+
+  ForkGuard guard_{[this](ForkGuard::Visit visit) {
+    for (const Peer& peer : peers_) visit(peer.socket.fd());
+    for (const Fd* fd : {&sockets_, &has_news_, &all_, &interrupt_}) visit(fd->get());
+  }};
 };
 
 }  // namespace softib::coll

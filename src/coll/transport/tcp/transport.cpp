@@ -115,6 +115,7 @@ Outcome<void> TcpTransport::open_descriptors() {
 
 // Closing a connection on which something unread has come takes back what is still on its way.
 TcpTransport::~TcpTransport() {
+  if (!guard_.at_home()) return;
   for (auto& connection : connections_)
     if (connection) connection->begin_farewell();
   const Clock::time_point end = Clock::now() + time_for_goodbye;

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "coll/bootstrap/bootstrap.h"
+#include "coll/net/fork_guard.h"
 #include "coll/transport/tcp/incoming.h"
 
 namespace softib::coll::tcp {
@@ -70,6 +71,12 @@ class TcpTransport final : public Transport {
   std::vector<std::unique_ptr<Connection>> connections_;
   Fd ready_;  // epoll
   int ready_descriptor_ = -1;
+
+  ForkGuard guard_{[this](ForkGuard::Visit visit) {
+    for (const auto& connection : connections_)
+      if (connection) visit(connection->fd());
+    visit(ready_.get());
+  }};
 };
 
 }  // namespace softib::coll::tcp
