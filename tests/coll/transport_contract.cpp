@@ -362,6 +362,7 @@ void expect_bounded(Node& node, u64 bytes, u64 total, u64 limit) {
     for (const auto& one : waiting) node.finish(one->operation);
   else
     for (u64 i = 0; i < sent && !testing::Test::HasFailure(); ++i) receive_all(node, {message(i)});
+  node.barrier();
 }
 
 TEST_P(TransportContract, what_nobody_receives_takes_bounded_memory) {

@@ -1,0 +1,62 @@
+// Memory that all ranks of a host can read in place: what Communicator::allocate() gives. Each process has an arena, a
+// sparse memory file that it cuts into blocks; peers get its descriptor once, when they are connected, and map what
+// they are told of when they first need it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "coll/error.h"
+#include "coll/transport/shm/memory_file.h"
+
+namespace softib::coll::shm {
+
+class Arena {
+ public:
+  // As large as the machine's memory unless told otherwise; it takes none before blocks are allocated.
+  [[nodiscard]] static Outcome<std::shared_ptr<Arena>> create(u64 capacity = 0);
+
+  // Zeroed, page-aligned, and there: touching it never fails for want of memory. Blocks from 2 MiB on lie in huge pages
+  // where the system allows. Errors: no memory, arena full.
+  [[nodiscard]] Outcome<void*> allocate(u64 bytes);
+  // False if no block begins there.
+  bool free(void* memory);
+
+  // Where in the file these bytes are; nothing if they are not all in one block.
+  [[nodiscard]] std::optional<u64> place_of(const void* memory, u64 bytes) const;
+  [[nodiscard]] int descriptor() const { return file_.get(); }
+  [[nodiscard]] u64 capacity() const { return mapping_.size(); }
+  [[nodiscard]] u64 allocated() const;  // bytes, whole pages
+
+ private:
+  Arena(Fd file, Mapping mapping);
+
+  Fd file_;
+  Mapping mapping_;
+  mutable std::mutex lock_;
+  std::map<u64, u64> free_;    // length by offset; neighbours are joined
+  std::map<u64, u64> blocks_;  // in use
+};
+
+// A peer's arena, as far as it was needed.
+class PeerArena {
+ public:
+  PeerArena() = default;
+  // nullopt: the file might shrink under its users.
+  [[nodiscard]] static std::optional<PeerArena> of(Fd file);
+
+  // The bytes at an offset of the file. Valid as long as this object. nullptr: not within the file, or no address
+  // space left for it.
+  [[nodiscard]] const std::byte* at(u64 place, u64 bytes);
+
+ private:
+  [[nodiscard]] bool map(u64 end);
+
+  Fd file_;
+  u64 size_ = 0;
+  std::vector<Mapping> mappings_;  // the last one is the longest; earlier ones may still be in use
+};
+
+}  // namespace softib::coll::shm

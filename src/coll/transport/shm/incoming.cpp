@@ -1,0 +1,257 @@
+#include "coll/transport/shm/incoming.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "coll/kernels/kernels.h"
+
+namespace softib::coll::shm {
+
+namespace {
+
+// Of a message at one go, before others have their turn. Multiples of 64.
+constexpr u64 pulled_at_once = u64{1} << 20;
+static_assert(Incoming::scratch_bytes % 64 == 0 && chunk_bytes % 64 == 0);
+
+// Inline for what small messages are.
+void copy_small(void* to, const void* from, u64 bytes) {
+  if (bytes == 8)
+    std::memcpy(to, from, 8);
+  else if (bytes > 0)
+    std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+void Incoming::receive(Receive& receive) {
+  ++waiting_;
+  if (const auto early = matches_.take_early(receive.stream)) {
+    if (early->announced) {
+      if (begin(receive, early->announcement)) fetch();
+      return;
+    }
+    early_cost_ -= cost_of(early->bytes);
+    matched_ += cost_of(early->bytes);
+    channel_.taken.matched.store(matched_, std::memory_order_release);
+    (void)deliver(receive, early->data(), early->bytes);
+    return;
+  }
+  matches_.post(receive);
+}
+
+void Incoming::release(Receive& receive) {
+  if (receive.data == receive.memory || !receive.data) return;
+  // If the peer gave up meanwhile, anything may have been read.
+  if (still_valid()) answers_.say(LineKind::finished, receive.token);
+  receive.data = nullptr;
+}
+
+bool Incoming::poll_lines() {
+  const u64 before = lines_;
+  while (lines_ - before < line_count) {
+    const Line& line = channel_.lines[lines_ % line_count];
+    const u64 word = line.head.load(std::memory_order_acquire);
+    if (word >> 32 != turn() || !take(line, Head::of(word))) break;
+    ++lines_;
+  }
+  publish();
+  return true;
+}
+
+inline void Incoming::publish() {
+  channel_.taken.matched.store(matched_, std::memory_order_release);
+  channel_.taken.data.store(data_, std::memory_order_release);
+  channel_.taken.lines.store(lines_, std::memory_order_release);
+}
+
+inline bool Incoming::take(const Line& line, Head head) {
+  switch (head.kind) {
+    case LineKind::message:
+      return take_message(line, head.bytes);
+    case LineKind::announcement:
+      return take_announcement(line);
+    case LineKind::request:
+      return answers_.requested(line.name) || fail(Code::remote_error, "asked for a message that it wasn't offered");
+    case LineKind::finished:
+      return answers_.finished(line.name) || fail(Code::remote_error, "has read a message that it wasn't offered");
+  }
+  return fail(Code::remote_error, "wrote what is no message into shared memory");
+}
+
+inline bool Incoming::take_message(const Line& line, u64 bytes) {
+  const std::byte* data = line.payload.data();
+  if (bytes > inline_most) {
+    if (bytes > eager_most) return fail(Code::remote_error, "wrote a message of a wrong length into shared memory");
+    const u64 place = data_place(data_, bytes);
+    data = channel_.data.data() + place % data_bytes;
+    data_ = place + whole_lines(bytes);
+  }
+  const Stream stream = line.name;
+  Receive* receive = matches_.take_posted(stream);
+  if (!receive) return keep(stream, data, bytes);
+  matched_ += cost_of(bytes);
+  return deliver(*receive, data, bytes);
+}
+
+bool Incoming::keep(Stream stream, const std::byte* data, u64 bytes) {
+  early_cost_ += cost_of(bytes);
+  if (early_cost_ > early_most) return fail(Code::remote_error, "sends more than it may before it is asked");
+  Early* early = Early::make(stream, bytes);
+  if (bytes > 0) std::memcpy(early->data(), data, bytes);
+  matches_.keep(*early);
+  return true;
+}
+
+inline bool Incoming::deliver(Receive& receive, const std::byte* data, u64 bytes) {
+  if (!fits(receive, bytes)) return false;
+  if (!receive.sink)
+    copy_small(receive.memory, data, bytes);
+  else if (bytes > 0)
+    receive.sink->take(0, data, bytes);
+  done(receive);
+  return true;
+}
+
+inline void Incoming::done(Receive& receive) {
+  receive.data = receive.memory;
+  receive.state = State::done;
+  --waiting_;
+}
+
+void Incoming::failed(Receive& receive) {
+  receive.state = State::failed;
+  --waiting_;
+}
+
+inline bool Incoming::fits(Receive& receive, u64 bytes) {
+  if (receive.bytes == bytes) return true;
+  failed(receive);
+  return fail(Code::invalid_usage,
+              fmt::format("sent {} bytes where {} were to be received: do all ranks call the same collectives with the "
+                          "same counts?",
+                          bytes, receive.bytes));
+}
+
+bool Incoming::fail(Code code, std::string text) {
+  if (wrong_.code == Code::success) wrong_ = {code, std::move(text)};
+  return false;
+}
+
+bool Incoming::take_announcement(const Line& line) {
+  Announcement announcement;
+  std::memcpy(&announcement, line.payload.data(), sizeof announcement);
+  if (Receive* receive = matches_.take_posted(line.name)) return begin(*receive, announcement);
+  Early* early = Early::make(line.name, 0);
+  early->announced = true;
+  early->announcement = announcement;
+  matches_.keep(*early);
+  return true;
+}
+
+bool Incoming::begin(Receive& receive, const Announcement& announcement) {
+  if (!fits(receive, announcement.bytes)) return false;
+  receive.token = announcement.token;
+  receive.progress = 0;
+  if (receive.bytes == 0) {
+    answers_.say(LineKind::finished, receive.token);
+    done(receive);
+    return true;
+  }
+  if (announcement.place != Announcement::nowhere || memory_.readable()) return begin_pull(receive, announcement);
+  answers_.say(LineKind::request, receive.token);
+  chunked_.push(receive);
+  return true;
+}
+
+bool Incoming::begin_pull(Receive& receive, const Announcement& announcement) {
+  const std::byte* mapped = nullptr;
+  if (announcement.place != Announcement::nowhere) {
+    mapped = arena_.at(announcement.place, receive.bytes);
+    if (!mapped) {
+      failed(receive);
+      return fail(Code::remote_error, "shares memory that can't be mapped");
+    }
+    if (receive.lend) {
+      done(receive);
+      receive.data = mapped;
+      return true;
+    }
+  }
+  pulls_.push_back({&receive, announcement.token, mapped, announcement.address});
+  return true;
+}
+
+bool Incoming::fetch() {
+  bool moved = false;
+  if (!pulls_.empty()) moved |= pull_some();
+  if (!chunked_.empty()) moved |= take_chunks();
+  return moved;
+}
+
+void Incoming::hand(Receive& receive, const std::byte* data, u64 bytes) {
+  const auto stores = receive.bytes >= kernels::streaming_bytes ? kernels::Stores::streaming : kernels::Stores::cached;
+  if (receive.sink)
+    receive.sink->take(receive.progress, data, bytes);
+  else
+    kernels::copy(static_cast<std::byte*>(receive.memory) + receive.progress, data, bytes, stores);
+}
+
+// After reading the peer's memory: whether it was what the peer meant to send.
+bool Incoming::still_valid() {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return channel_.sender.closed.load(std::memory_order_acquire) == 0 || fail(Code::remote_error, "gave up");
+}
+
+bool Incoming::pull_some() {
+  const Pull pull = pulls_.front();
+  Receive& receive = *pull.receive;
+  for (u64 end = std::min(receive.bytes, receive.progress + pulled_at_once); receive.progress < end;) {
+    u64 bytes = end - receive.progress;
+    if (pull.mapped) {
+      hand(receive, pull.mapped + receive.progress, bytes);
+    } else {
+      if (receive.sink) bytes = std::min(bytes, scratch_bytes);
+      std::byte* into = receive.sink ? scratch_ : static_cast<std::byte*>(receive.memory) + receive.progress;
+      if (!memory_.read(into, pull.address + receive.progress, bytes))
+        return !fail(Code::remote_error, "has left, or its memory can't be read any more");
+      if (receive.sink) receive.sink->take(receive.progress, into, bytes);
+    }
+    receive.progress += bytes;
+  }
+  if (!still_valid() || receive.progress < receive.bytes) return true;
+  pulls_.pop_front();
+  answers_.say(LineKind::finished, pull.token);
+  done(receive);
+  return true;
+}
+
+bool Incoming::take_chunks() {
+  bool moved = false;
+  while (!chunked_.empty()) {
+    const u64 index = chunks_ % chunk_count;
+    if (channel_.marks[index].number.load(std::memory_order_acquire) != chunks_ + 1) break;
+    auto& receive = static_cast<Receive&>(*chunked_.front());
+    const u64 bytes = std::min(chunk_bytes, receive.bytes - receive.progress);
+    hand(receive, channel_.chunks[index].data(), bytes);
+    receive.progress += bytes;
+    channel_.taken.chunks.store(++chunks_, std::memory_order_release);
+    moved = true;
+    if (receive.progress < receive.bytes) continue;
+    chunked_.pop();
+    done(receive);
+  }
+  return moved;
+}
+
+void Incoming::fail_all() {
+  while (Receive* receive = matches_.take_any_posted()) receive->state = State::failed;
+  while (Operation* receive = chunked_.pop()) receive->state = State::failed;
+  for (const Pull& pull : pulls_) pull.receive->state = State::failed;
+  pulls_.clear();
+  matches_.forget_early();
+  waiting_ = 0;
+}
+
+}  // namespace softib::coll::shm

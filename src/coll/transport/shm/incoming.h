@@ -1,0 +1,80 @@
+// The direction from one peer: what it writes into the channel in this rank's memory, and what it announces.
+#pragma once
+
+#include <deque>
+#include <string>
+
+#include "coll/transport/shm/outgoing.h"
+#include "coll/transport/shm/process_memory.h"
+
+namespace softib::coll::shm {
+
+class Incoming {
+ public:
+  // `scratch`: scratch_bytes for what a sink takes. What must be said to the peer goes through `answers`.
+  Incoming(Channel& channel, Outgoing& answers, PeerArena arena, ProcessMemory memory, std::byte* scratch)
+      : channel_(channel), answers_(answers), arena_(std::move(arena)), memory_(memory), scratch_(scratch) {}
+  static constexpr u64 scratch_bytes = u64{128} << 10;
+
+  void receive(Receive& receive);
+  void release(Receive& receive);
+  // True if anything moved.
+  bool progress() { return poll() | ((!pulls_.empty() || !chunked_.empty()) && fetch()); }
+  [[nodiscard]] bool idle() const { return waiting_ == 0; }
+  // What is wrong with the peer; Code::success if nothing is.
+  [[nodiscard]] const Error& wrong() const { return wrong_; }
+
+  void fail_all();
+
+ private:
+  // A message whose memory this rank reads.
+  struct Pull {
+    Receive* receive;
+    u64 token;
+    const std::byte* mapped;  // nullptr: by address
+    u64 address;
+  };
+
+  // Takes out all lines that are full.
+  bool poll() {
+    const Line& line = channel_.lines[lines_ % line_count];
+    return line.head.load(std::memory_order_acquire) >> 32 == turn() && poll_lines();
+  }
+  bool poll_lines();
+  bool fetch();
+  [[nodiscard]] u32 turn() const { return static_cast<u32>(lines_ / line_count + 1); }
+  [[nodiscard]] bool take(const Line& line, Head head);
+  [[nodiscard]] bool take_message(const Line& line, u64 bytes);
+  [[nodiscard]] bool take_announcement(const Line& line);
+  [[nodiscard]] bool keep(Stream stream, const std::byte* data, u64 bytes);
+  [[nodiscard]] bool deliver(Receive& receive, const std::byte* data, u64 bytes);
+  [[nodiscard]] bool begin(Receive& receive, const Announcement& announcement);
+  [[nodiscard]] bool begin_pull(Receive& receive, const Announcement& announcement);
+  bool pull_some();
+  bool take_chunks();
+  void hand(Receive& receive, const std::byte* data, u64 bytes);
+  void done(Receive& receive);
+  void failed(Receive& receive);
+  bool fits(Receive& receive, u64 bytes);
+  bool fail(Code code, std::string text);
+  void publish();
+  [[nodiscard]] bool still_valid();
+
+  Channel& channel_;
+  Outgoing& answers_;
+  PeerArena arena_;
+  ProcessMemory memory_;
+  std::byte* scratch_;
+  u64 lines_ = 0;
+  u64 data_ = 0;
+  u64 matched_ = 0;
+  u64 chunks_ = 0;
+  u64 early_cost_ = 0;
+  u32 waiting_ = 0;  // receives that are neither done nor failed
+  std::deque<Pull> pulls_;
+  Chain<Operation> chunked_;  // in the order of the requests
+  Matches matches_;
+  Error wrong_{Code::success, {}};
+};
+
+}  // namespace softib::coll::shm

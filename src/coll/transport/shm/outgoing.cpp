@@ -1,0 +1,194 @@
+#include "coll/transport/shm/outgoing.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace softib::coll::shm {
+
+void Outgoing::send(Send& send) {
+  if (queue_.empty() && controls_.empty() && put(send)) {
+    if (send.state == State::waiting) ++waiting_;
+    return;
+  }
+  queue_.push(send);
+  ++waiting_;
+}
+
+void Outgoing::say(LineKind kind, u64 token) {
+  if (!controls_.empty() || !has_line()) {
+    controls_.push_back({kind, token});
+    return;
+  }
+  Line& line = next_line();
+  line.name = token;
+  publish(line, kind, 0);
+}
+
+// The one store that makes a line visible.
+inline void Outgoing::publish(Line& line, LineKind kind, u64 bytes) {
+  const Head head{static_cast<u32>(lines_ / line_count + 1), kind, static_cast<u16>(bytes)};
+  line.head.store(head.word(), std::memory_order_release);
+  ++lines_;
+}
+
+// Sees what the peer has taken out meanwhile. False if its numbers can't be.
+bool Outgoing::look() {
+  const u64 lines = channel_.taken.lines.load(std::memory_order_acquire);
+  const u64 data = channel_.taken.data.load(std::memory_order_acquire);
+  const u64 matched = channel_.taken.matched.load(std::memory_order_acquire);
+  if (lines_ - lines > line_count || data_ - data > data_bytes || matched > cost_) {
+    nonsense_ = true;
+    return false;
+  }
+  lines_end_ = lines + line_count;
+  data_end_ = data + data_bytes;
+  cost_end_ = matched + early_most;
+  return true;
+}
+
+bool Outgoing::affordable(u64 bytes) {
+  const u64 after = cost_ + cost_of(bytes);
+  return after <= cost_end_ || (look() && after <= cost_end_);
+}
+
+bool Outgoing::put(Send& send) {
+  if (!has_line()) return false;
+  if (send.bytes <= inline_most && affordable(send.bytes)) {
+    put_inline(send);
+    return true;
+  }
+  const bool lent = send.lend && send.bytes >= lend_least;
+  const auto place = lent || send.bytes > eager_most ? arena_.place_of(send.memory, send.bytes) : std::nullopt;
+  if (send.bytes <= eager_most && !place && affordable(send.bytes)) return put_data(send);
+  announce(send, place.value_or(Announcement::nowhere));
+  return true;
+}
+
+inline void Outgoing::put_inline(Send& send) {
+  Line& line = next_line();
+  line.name = send.stream;
+  if (send.bytes == 8)
+    std::memcpy(line.payload.data(), send.memory, 8);
+  else if (send.bytes > 0)
+    std::memcpy(line.payload.data(), send.memory, send.bytes);
+  cost_ += cost_of(send.bytes);
+  publish(line, LineKind::message, send.bytes);
+  send.state = State::done;
+}
+
+bool Outgoing::put_data(Send& send) {
+  const u64 place = data_place(data_, send.bytes);
+  const u64 end = place + whole_lines(send.bytes);
+  if (end > data_end_ && (!look() || end > data_end_)) return false;
+  std::memcpy(channel_.data.data() + place % data_bytes, send.memory, send.bytes);
+  data_ = end;
+  cost_ += cost_of(send.bytes);
+  Line& line = next_line();
+  line.name = send.stream;
+  publish(line, LineKind::message, send.bytes);
+  send.state = State::done;
+  return true;
+}
+
+void Outgoing::announce(Send& send, u64 place) {
+  if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<u32>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const u32 index = free_slots_.back();
+  free_slots_.pop_back();
+  Slot& slot = slots_[index];
+  slot.send = &send;
+  slot.requested = false;
+  send.token = u64{++slot.use} << 32 | index;
+  send.progress = 0;
+  const Announcement announcement{send.bytes, send.token, reinterpret_cast<u64>(send.memory), place};
+  Line& line = next_line();
+  line.name = send.stream;
+  std::memcpy(line.payload.data(), &announcement, sizeof announcement);
+  publish(line, LineKind::announcement, 0);
+}
+
+Outgoing::Slot* Outgoing::slot_of(u64 token) {
+  const u64 index = token & 0xffffffff;
+  if (index >= slots_.size()) return nullptr;
+  Slot& slot = slots_[index];
+  return slot.send && slot.use == token >> 32 ? &slot : nullptr;
+}
+
+void Outgoing::end(Slot& slot) {
+  slot.send->state = State::done;
+  slot.send = nullptr;
+  free_slots_.push_back(static_cast<u32>(&slot - slots_.data()));
+  --waiting_;
+}
+
+bool Outgoing::finished(u64 token) {
+  Slot* slot = slot_of(token);
+  if (!slot || slot->requested) return false;
+  end(*slot);
+  return true;
+}
+
+bool Outgoing::requested(u64 token) {
+  Slot* slot = slot_of(token);
+  if (!slot || slot->requested) return false;
+  slot->requested = true;
+  pushing_.push(*slot->send);
+  return true;
+}
+
+bool Outgoing::progress() {
+  bool moved = false;
+  for (; !controls_.empty() && has_line(); controls_.pop_front()) {
+    Line& line = next_line();
+    line.name = controls_.front().token;
+    publish(line, controls_.front().kind, 0);
+    moved = true;
+  }
+  while (controls_.empty() && !queue_.empty()) {
+    auto& send = static_cast<Send&>(*queue_.front());
+    if (!put(send)) break;
+    queue_.pop();
+    if (send.state == State::done) --waiting_;
+    moved = true;
+  }
+  return push_chunks() || moved;
+}
+
+// As many chunks as have room: the peer takes them out meanwhile.
+bool Outgoing::push_chunks() {
+  bool moved = false;
+  while (!pushing_.empty()) {
+    const u64 taken = channel_.taken.chunks.load(std::memory_order_acquire);
+    if (chunks_ - taken > chunk_count) nonsense_ = true;
+    if (chunks_ - taken >= chunk_count) break;
+    auto& send = static_cast<Send&>(*pushing_.front());
+    const u64 bytes = std::min(chunk_bytes, send.bytes - send.progress);
+    const u64 index = chunks_ % chunk_count;
+    std::memcpy(channel_.chunks[index].data(), static_cast<const std::byte*>(send.memory) + send.progress, bytes);
+    channel_.marks[index].number.store(++chunks_, std::memory_order_release);
+    send.progress += bytes;
+    moved = true;
+    if (send.progress < send.bytes) continue;
+    pushing_.pop();
+    end(*slot_of(send.token));
+  }
+  return moved;
+}
+
+void Outgoing::fail_all() {
+  // Before this rank's memory changes: whoever reads there looks at this afterwards.
+  channel_.sender.closed.store(1, std::memory_order_seq_cst);
+  while (Operation* send = queue_.pop()) send->state = State::failed;
+  for (Slot& slot : slots_)
+    if (slot.send) slot.send->state = State::failed;
+  while (pushing_.pop()) {
+  }
+  slots_.clear();
+  free_slots_.clear();
+  controls_.clear();
+  waiting_ = 0;
+}
+
+}  // namespace softib::coll::shm

@@ -1,0 +1,79 @@
+// The direction to one peer: lines and data that this rank writes into the channel in the peer's memory.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "coll/transport/shm/arena.h"
+#include "coll/transport/shm/matching.h"
+
+namespace softib::coll::shm {
+
+class Outgoing {
+ public:
+  Outgoing(Channel& channel, const Arena& arena) : channel_(channel), arena_(arena) {}
+
+  void send(Send& send);
+  // A line about a message of the peer's.
+  void say(LineKind kind, u64 token);
+  // What the peer says about a message that was announced to it. False: that makes no sense.
+  [[nodiscard]] bool requested(u64 token);
+  [[nodiscard]] bool finished(u64 token);
+
+  // Writes what had no room before. True if anything moved.
+  bool progress();
+  // Nothing is under way, and nothing waits for room.
+  [[nodiscard]] bool idle() const { return waiting_ == 0 && controls_.empty(); }
+  // Something waits for room in the channel.
+  [[nodiscard]] bool held() const { return !queue_.empty() || !controls_.empty() || !pushing_.empty(); }
+  // The peer's counters can't be right.
+  [[nodiscard]] bool nonsense() const { return nonsense_; }
+
+  void fail_all();
+
+ private:
+  // An announced message; its token is where it stands here, and how often the place was used.
+  struct Slot {
+    Send* send = nullptr;
+    u32 use = 0;
+    bool requested = false;
+  };
+  struct Control {
+    LineKind kind;
+    u64 token;
+  };
+
+  [[nodiscard]] bool has_line() { return lines_ != lines_end_ || (look() && lines_ != lines_end_); }
+  [[nodiscard]] bool affordable(u64 bytes);
+  [[nodiscard]] bool look();
+  // False: no room now.
+  [[nodiscard]] bool put(Send& send);
+  [[nodiscard]] bool put_data(Send& send);
+  void put_inline(Send& send);
+  void announce(Send& send, u64 place);
+  void publish(Line& line, LineKind kind, u64 bytes);
+  [[nodiscard]] Line& next_line() { return channel_.lines[lines_ % line_count]; }
+  [[nodiscard]] Slot* slot_of(u64 token);
+  void end(Slot& slot);
+  bool push_chunks();
+
+  Channel& channel_;
+  const Arena& arena_;
+  // Each with the number up to which the peer's last known state lets it go.
+  u64 lines_ = 0;
+  u64 lines_end_ = line_count;
+  u64 data_ = 0;
+  u64 data_end_ = data_bytes;
+  u64 cost_ = 0;
+  u64 cost_end_ = early_most;
+  u64 chunks_ = 0;
+  u32 waiting_ = 0;  // sends that are neither done nor failed
+  bool nonsense_ = false;
+  Chain<Operation> queue_;  // sends that had no room, in order
+  std::deque<Control> controls_;
+  std::vector<Slot> slots_;
+  std::vector<u32> free_slots_;
+  Chain<Operation> pushing_;  // announced sends that the peer wants in chunks, in the order of its requests
+};
+
+}  // namespace softib::coll::shm
