@@ -15,18 +15,9 @@ namespace {
 constexpr u64 pulled_at_once = u64{1} << 20;
 static_assert(Incoming::scratch_bytes % 64 == 0 && chunk_bytes % 64 == 0);
 
-// Inline for what small messages are.
-void copy_small(void* to, const void* from, u64 bytes) {
-  if (bytes == 8)
-    std::memcpy(to, from, 8);
-  else if (bytes > 0)
-    std::memcpy(to, from, bytes);
-}
-
 }  // namespace
 
-void Incoming::receive(Receive& receive) {
-  ++waiting_;
+void Incoming::receive_early(Receive& receive) {
   if (const auto early = matches_.take_early(receive.stream)) {
     if (early->announced) {
       if (begin(receive, early->announcement)) fetch();
@@ -38,7 +29,8 @@ void Incoming::receive(Receive& receive) {
     (void)deliver(receive, early->data(), early->bytes);
     return;
   }
-  matches_.post(receive);
+  matches_.post_later(receive);
+  poll();
 }
 
 void Incoming::release(Receive& receive) {
@@ -67,23 +59,32 @@ inline void Incoming::publish() {
 }
 
 inline bool Incoming::take(const Line& line, Head head) {
-  switch (head.kind) {
+  if (head.kind == LineKind::message) [[likely]]
+    return take_message(line, head.bytes);
+  return take_control(line, head.kind);
+}
+
+bool Incoming::take_control(const Line& line, LineKind kind) {
+  switch (kind) {
     case LineKind::message:
-      return take_message(line, head.bytes);
+      break;
     case LineKind::announcement:
       return take_announcement(line);
     case LineKind::request:
-      return answers_.requested(line.name) || fail(Code::remote_error, "asked for a message that it wasn't offered");
+      return answers_.requested(line.name) ||
+             health_.spoil(Code::remote_error, "asked for a message that it wasn't offered");
     case LineKind::finished:
-      return answers_.finished(line.name) || fail(Code::remote_error, "has read a message that it wasn't offered");
+      return answers_.finished(line.name) ||
+             health_.spoil(Code::remote_error, "has read a message that it wasn't offered");
   }
-  return fail(Code::remote_error, "wrote what is no message into shared memory");
+  return health_.spoil(Code::remote_error, "wrote what is no message into shared memory");
 }
 
 inline bool Incoming::take_message(const Line& line, u64 bytes) {
   const std::byte* data = line.payload.data();
   if (bytes > inline_most) {
-    if (bytes > eager_most) return fail(Code::remote_error, "wrote a message of a wrong length into shared memory");
+    if (bytes > eager_most)
+      return health_.spoil(Code::remote_error, "wrote a message of a wrong length into shared memory");
     const u64 place = data_place(data_, bytes);
     data = channel_.data.data() + place % data_bytes;
     data_ = place + whole_lines(bytes);
@@ -97,7 +98,7 @@ inline bool Incoming::take_message(const Line& line, u64 bytes) {
 
 bool Incoming::keep(Stream stream, const std::byte* data, u64 bytes) {
   early_cost_ += cost_of(bytes);
-  if (early_cost_ > early_most) return fail(Code::remote_error, "sends more than it may before it is asked");
+  if (early_cost_ > early_most) return health_.spoil(Code::remote_error, "sends more than it may before it is asked");
   Early* early = Early::make(stream, bytes);
   if (bytes > 0) std::memcpy(early->data(), data, bytes);
   matches_.keep(*early);
@@ -107,7 +108,7 @@ bool Incoming::keep(Stream stream, const std::byte* data, u64 bytes) {
 inline bool Incoming::deliver(Receive& receive, const std::byte* data, u64 bytes) {
   if (!fits(receive, bytes)) return false;
   if (!receive.sink)
-    copy_small(receive.memory, data, bytes);
+    copy_short(receive.memory, data, bytes);
   else if (bytes > 0)
     receive.sink->take(0, data, bytes);
   done(receive);
@@ -128,15 +129,11 @@ void Incoming::failed(Receive& receive) {
 inline bool Incoming::fits(Receive& receive, u64 bytes) {
   if (receive.bytes == bytes) return true;
   failed(receive);
-  return fail(Code::invalid_usage,
-              fmt::format("sent {} bytes where {} were to be received: do all ranks call the same collectives with the "
-                          "same counts?",
-                          bytes, receive.bytes));
-}
-
-bool Incoming::fail(Code code, std::string text) {
-  if (wrong_.code == Code::success) wrong_ = {code, std::move(text)};
-  return false;
+  return health_.spoil(
+      Code::invalid_usage,
+      fmt::format("sent {} bytes where {} were to be received: do all ranks call the same collectives with the "
+                  "same counts?",
+                  bytes, receive.bytes));
 }
 
 bool Incoming::take_announcement(const Line& line) {
@@ -162,6 +159,7 @@ bool Incoming::begin(Receive& receive, const Announcement& announcement) {
   if (announcement.place != Announcement::nowhere || memory_.readable()) return begin_pull(receive, announcement);
   answers_.say(LineKind::request, receive.token);
   chunked_.push(receive);
+  fetching_ = true;
   return true;
 }
 
@@ -171,7 +169,7 @@ bool Incoming::begin_pull(Receive& receive, const Announcement& announcement) {
     mapped = arena_.at(announcement.place, receive.bytes);
     if (!mapped) {
       failed(receive);
-      return fail(Code::remote_error, "shares memory that can't be mapped");
+      return health_.spoil(Code::remote_error, "shares memory that can't be mapped");
     }
     if (receive.lend) {
       done(receive);
@@ -180,6 +178,7 @@ bool Incoming::begin_pull(Receive& receive, const Announcement& announcement) {
     }
   }
   pulls_.push_back({&receive, announcement.token, mapped, announcement.address});
+  fetching_ = true;
   return true;
 }
 
@@ -187,6 +186,7 @@ bool Incoming::fetch() {
   bool moved = false;
   if (!pulls_.empty()) moved |= pull_some();
   if (!chunked_.empty()) moved |= take_chunks();
+  fetching_ = !pulls_.empty() || !chunked_.empty();
   return moved;
 }
 
@@ -201,7 +201,7 @@ void Incoming::hand(Receive& receive, const std::byte* data, u64 bytes) {
 // After reading the peer's memory: whether it was what the peer meant to send.
 bool Incoming::still_valid() {
   std::atomic_thread_fence(std::memory_order_acquire);
-  return channel_.sender.closed.load(std::memory_order_acquire) == 0 || fail(Code::remote_error, "gave up");
+  return channel_.sender.closed.load(std::memory_order_acquire) == 0 || health_.spoil(Code::remote_error, "gave up");
 }
 
 bool Incoming::pull_some() {
@@ -215,7 +215,7 @@ bool Incoming::pull_some() {
       if (receive.sink) bytes = std::min(bytes, scratch_bytes);
       std::byte* into = receive.sink ? scratch_ : static_cast<std::byte*>(receive.memory) + receive.progress;
       if (!memory_.read(into, pull.address + receive.progress, bytes))
-        return !fail(Code::remote_error, "has left, or its memory can't be read any more");
+        return !health_.spoil(Code::remote_error, "has left, or its memory can't be read any more");
       if (receive.sink) receive.sink->take(receive.progress, into, bytes);
     }
     receive.progress += bytes;
@@ -229,7 +229,7 @@ bool Incoming::pull_some() {
 
 bool Incoming::take_chunks() {
   bool moved = false;
-  while (!chunked_.empty()) {
+  for (u64 turn = 0; turn < chunks_at_once && !chunked_.empty(); ++turn) {
     const u64 index = chunks_ % chunk_count;
     if (channel_.marks[index].number.load(std::memory_order_acquire) != chunks_ + 1) break;
     auto& receive = static_cast<Receive&>(*chunked_.front());
@@ -251,6 +251,7 @@ void Incoming::fail_all() {
   for (const Pull& pull : pulls_) pull.receive->state = State::failed;
   pulls_.clear();
   matches_.forget_early();
+  fetching_ = false;
   waiting_ = 0;
 }
 

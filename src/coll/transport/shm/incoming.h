@@ -2,7 +2,6 @@
 #pragma once
 
 #include <deque>
-#include <string>
 
 #include "coll/transport/shm/outgoing.h"
 #include "coll/transport/shm/process_memory.h"
@@ -12,17 +11,30 @@ namespace softib::coll::shm {
 class Incoming {
  public:
   // `scratch`: scratch_bytes for what a sink takes. What must be said to the peer goes through `answers`.
-  Incoming(Channel& channel, Outgoing& answers, PeerArena arena, ProcessMemory memory, std::byte* scratch)
-      : channel_(channel), answers_(answers), arena_(std::move(arena)), memory_(memory), scratch_(scratch) {}
+  Incoming(Channel& channel, Outgoing& answers, PeerArena arena, ProcessMemory memory, std::byte* scratch,
+           Health& health)
+      : channel_(channel),
+        answers_(answers),
+        arena_(std::move(arena)),
+        memory_(memory),
+        scratch_(scratch),
+        health_(health) {}
   static constexpr u64 scratch_bytes = u64{128} << 10;
 
-  void receive(Receive& receive);
+  // True if anything moved, if only this receive.
+  bool receive(Receive& receive) {
+    ++waiting_;
+    if (matches_.post(receive)) return poll();
+    receive_early(receive);
+    return true;
+  }
   void release(Receive& receive);
   // True if anything moved.
-  bool progress() { return poll() | ((!pulls_.empty() || !chunked_.empty()) && fetch()); }
+  bool progress() {
+    const bool moved = poll();
+    return (fetching_ && fetch()) || moved;
+  }
   [[nodiscard]] bool idle() const { return waiting_ == 0; }
-  // What is wrong with the peer; Code::success if nothing is.
-  [[nodiscard]] const Error& wrong() const { return wrong_; }
 
   void fail_all();
 
@@ -41,9 +53,11 @@ class Incoming {
     return line.head.load(std::memory_order_acquire) >> 32 == turn() && poll_lines();
   }
   bool poll_lines();
+  void receive_early(Receive& receive);
   bool fetch();
   [[nodiscard]] u32 turn() const { return static_cast<u32>(lines_ / line_count + 1); }
   [[nodiscard]] bool take(const Line& line, Head head);
+  [[nodiscard]] bool take_control(const Line& line, LineKind kind);
   [[nodiscard]] bool take_message(const Line& line, u64 bytes);
   [[nodiscard]] bool take_announcement(const Line& line);
   [[nodiscard]] bool keep(Stream stream, const std::byte* data, u64 bytes);
@@ -56,7 +70,6 @@ class Incoming {
   void done(Receive& receive);
   void failed(Receive& receive);
   bool fits(Receive& receive, u64 bytes);
-  bool fail(Code code, std::string text);
   void publish();
   [[nodiscard]] bool still_valid();
 
@@ -65,16 +78,17 @@ class Incoming {
   PeerArena arena_;
   ProcessMemory memory_;
   std::byte* scratch_;
+  Health& health_;
   u64 lines_ = 0;
   u64 data_ = 0;
   u64 matched_ = 0;
   u64 chunks_ = 0;
   u64 early_cost_ = 0;
-  u32 waiting_ = 0;  // receives that are neither done nor failed
+  u32 waiting_ = 0;        // receives that are neither done nor failed
+  bool fetching_ = false;  // one of the next two has something
   std::deque<Pull> pulls_;
   Chain<Operation> chunked_;  // in the order of the requests
   Matches matches_;
-  Error wrong_{Code::success, {}};
 };
 
 }  // namespace softib::coll::shm

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <bit>
 #include <cstddef>
+#include <cstring>
 #include <type_traits>
 
 #include "coll/transport/transport.h"
@@ -20,11 +21,15 @@ inline constexpr u64 line_count = 128;
 inline constexpr u64 inline_most = 48;            // bytes of a message within its line
 inline constexpr u64 data_bytes = u64{64} << 10;  // for messages up to eager_most
 inline constexpr u64 eager_most = u64{16} << 10;
-inline constexpr u64 lend_least = u64{4} << 10;  // a copy of less is quicker than giving it back
+inline constexpr u64 lend_least = u64{8} << 10;  // a copy of less is quicker than giving it back
 // What may lie at the receiver without a receive. From there on messages are announced and stay with their sender.
 inline constexpr u64 early_most = u64{1} << 20;
 inline constexpr u64 chunk_count = 4;
 inline constexpr u64 chunk_bytes = u64{32} << 10;
+inline constexpr u64 chunks_at_once = 1;  // before the other direction has its turn
+// From there on the sender writes past its caches. Lines that one core has just written are slow to get for another one
+// (some CPUs give a twentieth of the memory's rate); fetching them from memory or a shared cache is not.
+inline constexpr u64 streamed_least = u64{4} << 10;
 
 enum class LineKind : u8 {
   message = 1,       // the bytes are in the line, or next in the data area
@@ -102,6 +107,14 @@ static_assert(eager_most * 2 <= data_bytes && eager_most < 1 << 16, "it fits whe
   return bytes <= left ? at : at + left;
 }
 [[nodiscard]] constexpr u64 whole_lines(u64 bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
+
+// Numbers of eight bytes don't pay for a call.
+inline void copy_short(void* to, const void* from, u64 bytes) {
+  if (bytes == 8)
+    std::memcpy(to, from, 8);
+  else if (bytes > 0)
+    std::memcpy(to, from, bytes);
+}
 
 // What a message may take of the receiver's memory while it has no receive.
 [[nodiscard]] constexpr u64 cost_of(u64 bytes) { return bytes + 128; }

@@ -4,11 +4,24 @@
 #include <array>
 #include <memory>
 #include <new>
+#include <string>
 #include <vector>
 
 #include "coll/transport/shm/layout.h"
 
 namespace softib::coll::shm {
+
+// What is wrong with a peer, if anything.
+struct Health {
+  Error error{Code::success, {}};
+  bool good = true;
+
+  // The first finding counts. Always false.
+  bool spoil(Code code, std::string text) {
+    if (good) error = {code, std::move(text)};
+    return good = false;
+  }
+};
 
 // A list through `next` of its nodes, which it doesn't own.
 template <typename Node>
@@ -81,7 +94,14 @@ class Matches {
   Matches& operator=(const Matches&) = delete;
   ~Matches() { forget_early(); }
 
-  void post(Receive& receive) { bucket(receive.stream).posted.push(receive); }
+  // False: a message of its bucket, perhaps its own, is there already. Then it isn't posted.
+  [[nodiscard]] bool post(Receive& receive) {
+    Bucket& its = bucket(receive.stream);
+    if (!its.early.empty()) return false;
+    its.posted.push(receive);
+    return true;
+  }
+  void post_later(Receive& receive) { bucket(receive.stream).posted.push(receive); }
   [[nodiscard]] Receive* take_posted(Stream stream) {
     return static_cast<Receive*>(bucket(stream).posted.take(stream));
   }

@@ -3,32 +3,29 @@
 #include <algorithm>
 #include <cstring>
 
+#include "coll/kernels/kernels.h"
+
 namespace softib::coll::shm {
 
-void Outgoing::send(Send& send) {
+void Outgoing::send_otherwise(Send& send) {
   if (queue_.empty() && controls_.empty() && put(send)) {
     if (send.state == State::waiting) ++waiting_;
     return;
   }
   queue_.push(send);
   ++waiting_;
+  held_ = true;
 }
 
 void Outgoing::say(LineKind kind, u64 token) {
   if (!controls_.empty() || !has_line()) {
     controls_.push_back({kind, token});
+    held_ = true;
     return;
   }
   Line& line = next_line();
   line.name = token;
   publish(line, kind, 0);
-}
-
-// The one store that makes a line visible.
-inline void Outgoing::publish(Line& line, LineKind kind, u64 bytes) {
-  const Head head{static_cast<u32>(lines_ / line_count + 1), kind, static_cast<u16>(bytes)};
-  line.head.store(head.word(), std::memory_order_release);
-  ++lines_;
 }
 
 // Sees what the peer has taken out meanwhile. False if its numbers can't be.
@@ -37,7 +34,7 @@ bool Outgoing::look() {
   const u64 data = channel_.taken.data.load(std::memory_order_acquire);
   const u64 matched = channel_.taken.matched.load(std::memory_order_acquire);
   if (lines_ - lines > line_count || data_ - data > data_bytes || matched > cost_) {
-    nonsense_ = true;
+    health_.spoil(Code::remote_error, "wrote impossible numbers into shared memory");
     return false;
   }
   lines_end_ = lines + line_count;
@@ -64,23 +61,12 @@ bool Outgoing::put(Send& send) {
   return true;
 }
 
-inline void Outgoing::put_inline(Send& send) {
-  Line& line = next_line();
-  line.name = send.stream;
-  if (send.bytes == 8)
-    std::memcpy(line.payload.data(), send.memory, 8);
-  else if (send.bytes > 0)
-    std::memcpy(line.payload.data(), send.memory, send.bytes);
-  cost_ += cost_of(send.bytes);
-  publish(line, LineKind::message, send.bytes);
-  send.state = State::done;
-}
-
 bool Outgoing::put_data(Send& send) {
   const u64 place = data_place(data_, send.bytes);
   const u64 end = place + whole_lines(send.bytes);
   if (end > data_end_ && (!look() || end > data_end_)) return false;
-  std::memcpy(channel_.data.data() + place % data_bytes, send.memory, send.bytes);
+  const auto stores = send.bytes >= streamed_least ? kernels::Stores::streaming : kernels::Stores::cached;
+  kernels::copy(channel_.data.data() + place % data_bytes, send.memory, send.bytes, stores);
   data_ = end;
   cost_ += cost_of(send.bytes);
   Line& line = next_line();
@@ -135,6 +121,7 @@ bool Outgoing::requested(u64 token) {
   if (!slot || slot->requested) return false;
   slot->requested = true;
   pushing_.push(*slot->send);
+  held_ = true;
   return true;
 }
 
@@ -153,20 +140,24 @@ bool Outgoing::progress() {
     if (send.state == State::done) --waiting_;
     moved = true;
   }
-  return push_chunks() || moved;
+  moved |= push_chunks();
+  note_held();
+  return moved;
 }
 
-// As many chunks as have room: the peer takes them out meanwhile.
+// Not all at once, though the peer takes them out meanwhile: chunks that come must be taken out by turns, or only one
+// direction would move.
 bool Outgoing::push_chunks() {
   bool moved = false;
-  while (!pushing_.empty()) {
+  for (u64 turn = 0; turn < chunks_at_once && !pushing_.empty(); ++turn) {
     const u64 taken = channel_.taken.chunks.load(std::memory_order_acquire);
-    if (chunks_ - taken > chunk_count) nonsense_ = true;
+    if (chunks_ - taken > chunk_count) health_.spoil(Code::remote_error, "took chunks that it wasn't given");
     if (chunks_ - taken >= chunk_count) break;
     auto& send = static_cast<Send&>(*pushing_.front());
     const u64 bytes = std::min(chunk_bytes, send.bytes - send.progress);
     const u64 index = chunks_ % chunk_count;
-    std::memcpy(channel_.chunks[index].data(), static_cast<const std::byte*>(send.memory) + send.progress, bytes);
+    kernels::copy(channel_.chunks[index].data(), static_cast<const std::byte*>(send.memory) + send.progress, bytes,
+                  kernels::Stores::streaming);
     channel_.marks[index].number.store(++chunks_, std::memory_order_release);
     send.progress += bytes;
     moved = true;
@@ -188,6 +179,7 @@ void Outgoing::fail_all() {
   slots_.clear();
   free_slots_.clear();
   controls_.clear();
+  held_ = false;
   waiting_ = 0;
 }
 

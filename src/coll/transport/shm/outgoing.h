@@ -11,9 +11,15 @@ namespace softib::coll::shm {
 
 class Outgoing {
  public:
-  Outgoing(Channel& channel, const Arena& arena) : channel_(channel), arena_(arena) {}
+  Outgoing(Channel& channel, const Arena& arena, Health& health) : channel_(channel), arena_(arena), health_(health) {}
 
-  void send(Send& send);
+  // What costs time is here, so that it becomes a part of its callers.
+  void send(Send& send) {
+    if (!held_ && send.bytes <= inline_most && lines_ != lines_end_ && cost_ + cost_of(send.bytes) <= cost_end_)
+      put_inline(send);
+    else
+      send_otherwise(send);
+  }
   // A line about a message of the peer's.
   void say(LineKind kind, u64 token);
   // What the peer says about a message that was announced to it. False: that makes no sense.
@@ -23,11 +29,9 @@ class Outgoing {
   // Writes what had no room before. True if anything moved.
   bool progress();
   // Nothing is under way, and nothing waits for room.
-  [[nodiscard]] bool idle() const { return waiting_ == 0 && controls_.empty(); }
+  [[nodiscard]] bool idle() const { return waiting_ == 0 && !held_; }
   // Something waits for room in the channel.
-  [[nodiscard]] bool held() const { return !queue_.empty() || !controls_.empty() || !pushing_.empty(); }
-  // The peer's counters can't be right.
-  [[nodiscard]] bool nonsense() const { return nonsense_; }
+  [[nodiscard]] bool held() const { return held_; }
 
   void fail_all();
 
@@ -49,9 +53,23 @@ class Outgoing {
   // False: no room now.
   [[nodiscard]] bool put(Send& send);
   [[nodiscard]] bool put_data(Send& send);
-  void put_inline(Send& send);
+  void send_otherwise(Send& send);
+  void put_inline(Send& send) {
+    Line& line = next_line();
+    line.name = send.stream;
+    copy_short(line.payload.data(), send.memory, send.bytes);
+    cost_ += cost_of(send.bytes);
+    publish(line, LineKind::message, send.bytes);
+    send.state = State::done;
+  }
   void announce(Send& send, u64 place);
-  void publish(Line& line, LineKind kind, u64 bytes);
+  // The one store that makes a line visible.
+  void publish(Line& line, LineKind kind, u64 bytes) {
+    const Head head{static_cast<u32>(lines_ / line_count + 1), kind, static_cast<u16>(bytes)};
+    line.head.store(head.word(), std::memory_order_release);
+    ++lines_;
+  }
+  void note_held() { held_ = !queue_.empty() || !controls_.empty() || !pushing_.empty(); }
   [[nodiscard]] Line& next_line() { return channel_.lines[lines_ % line_count]; }
   [[nodiscard]] Slot* slot_of(u64 token);
   void end(Slot& slot);
@@ -59,6 +77,7 @@ class Outgoing {
 
   Channel& channel_;
   const Arena& arena_;
+  Health& health_;
   // Each with the number up to which the peer's last known state lets it go.
   u64 lines_ = 0;
   u64 lines_end_ = line_count;
@@ -67,8 +86,8 @@ class Outgoing {
   u64 cost_ = 0;
   u64 cost_end_ = early_most;
   u64 chunks_ = 0;
-  u32 waiting_ = 0;  // sends that are neither done nor failed
-  bool nonsense_ = false;
+  u32 waiting_ = 0;         // sends that are neither done nor failed
+  bool held_ = false;       // any of the next three has something; pushing_ waits for room in the chunks
   Chain<Operation> queue_;  // sends that had no room, in order
   std::deque<Control> controls_;
   std::vector<Slot> slots_;

@@ -1,6 +1,7 @@
 #include "coll/transport/shm/shm_transport.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
@@ -20,8 +21,8 @@ struct SharedPeer {
       : rank(peer_rank),
         host(std::move(host_name)),
         theirs(std::move(mapping)),
-        outgoing(*reinterpret_cast<Channel*>(theirs.data()), arena),
-        incoming(in, outgoing, std::move(peer_arena), memory, scratch) {}
+        outgoing(*reinterpret_cast<Channel*>(theirs.data()), arena, health),
+        incoming(in, outgoing, std::move(peer_arena), memory, scratch, health) {}
 
   [[nodiscard]] bool idle() const { return incoming.idle() && outgoing.idle(); }
 
@@ -29,6 +30,7 @@ struct SharedPeer {
   std::string host;
   bool alive = true;
   bool active = false;  // has something under way, and progress() looks at it
+  Health health;
   Mapping theirs;
   Outgoing outgoing;
   Incoming incoming;
@@ -46,6 +48,7 @@ class ShmTransport final : public Transport {
   // Collective.
   Outcome<void> connect(Bootstrap& bootstrap, std::span<const u32> peers, const Options& options) {
     scratch_.resize(Incoming::scratch_bytes);
+    crowded_ = static_cast<long>(peers.size()) + 1 > ::sysconf(_SC_NPROCESSORS_ONLN);
     Fd file;
     std::string trouble = prepare(file, peers.size());
     std::vector<Gift> gifts;
@@ -73,12 +76,9 @@ class ShmTransport final : public Transport {
     SharedPeer& peer = *by_rank_[receive.peer];
     receive.state = peer.alive ? State::waiting : State::failed;
     if (!peer.alive) return;
-    peer.incoming.receive(receive);
-    if (receive.state == State::waiting) {
-      // Its message may be there by now; so may those of others, and then progress() has something to tell.
-      moved_ |= peer.incoming.progress();
-      activate(peer);
-    }
+    // What moved may have been another message, which progress() is to tell of.
+    moved_ |= peer.incoming.receive(receive);
+    if (receive.state == State::waiting) activate(peer);
     check(peer);
   }
 
@@ -94,8 +94,10 @@ class ShmTransport final : public Transport {
     bool moved = std::exchange(moved_, false);
     for (std::size_t i = 0; i < active_.size();) {
       SharedPeer& peer = *active_[i];
-      if (peer.alive) moved |= move(peer);
-      if (peer.idle()) {
+      const bool its = peer.alive && move(peer);
+      moved |= its;
+      // Who has just had something soon has more.
+      if (!its && peer.idle()) {
         peer.active = false;
         active_[i] = active_.back();
         active_.pop_back();
@@ -140,7 +142,8 @@ class ShmTransport final : public Transport {
     auto theirs = Mapping::of(received.channels.get(), offset, sizeof(Channel));
     if (!theirs) return fmt::format("can't map memory of rank {}: {}", member.rank, error_text(theirs.error()));
     ProcessMemory memory;
-    if (options.read_peers) memory = ProcessMemory::of(received.process, received.key, received.key_address);
+    if (options.read_peers.value_or(crowded_))
+      memory = ProcessMemory::of(received.process, received.key, received.key_address);
     auto* channels = reinterpret_cast<Channel*>(mine_.data());
     peers_.push_back(std::make_unique<SharedPeer>(member.rank, member.host, std::move(*theirs), channels[index],
                                                   *arena_, std::move(*arena), memory, scratch_.data()));
@@ -171,12 +174,15 @@ class ShmTransport final : public Transport {
 
   // A peer that wrote nonsense is one that nothing more is had from.
   void check(SharedPeer& peer) {
-    if (peer.incoming.wrong().code == Code::success && !peer.outgoing.nonsense()) return;
+    if (!peer.health.good) [[unlikely]]
+      part_with(peer);
+  }
+
+  void part_with(SharedPeer& peer) {
     if (!peer.alive) return;
-    Error error = peer.incoming.wrong();
-    if (error.code == Code::success) error = {Code::remote_error, "wrote impossible numbers into shared memory"};
-    error.text = fmt::format("rank {} on {} {}", peer.rank, peer.host, error.text);
     end(peer);
+    Error error = peer.health.error;
+    error.text = fmt::format("rank {} on {} {}", peer.rank, peer.host, error.text);
     broken_.push_back({peer.rank, std::move(error)});
   }
 
@@ -187,7 +193,8 @@ class ShmTransport final : public Transport {
   }
 
   std::shared_ptr<Arena> arena_;
-  Key key_{};  // peers read it, to see whether they can
+  bool crowded_ = false;  // more ranks than processors
+  Key key_{};             // peers read it, to see whether they can
   Mapping mine_;
   std::vector<std::byte> scratch_;
   std::vector<std::unique_ptr<SharedPeer>> peers_;

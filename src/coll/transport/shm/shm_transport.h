@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "coll/bootstrap/bootstrap.h"
@@ -10,9 +11,10 @@
 namespace softib::coll::shm {
 
 struct Options {
-  // Large messages of ordinary memory are read from the peer's process where the kernel allows it. Else, or if not
-  // wanted, both sides copy, by way of shared memory.
-  bool read_peers = true;
+  // Large messages of ordinary memory: whether the receiver reads them in the sender's process, where the kernel allows
+  // that. Else both sides copy at once, by way of chunks, which is quicker as long as both are running: so by default
+  // it is done if there are more ranks on this host than processors.
+  std::optional<bool> read_peers;
 };
 
 // Collective among all ranks of the bootstrap; it fails on all if it does on any. `peers`: the other ranks of this
