@@ -119,6 +119,7 @@ TEST(Environment, TakesGoodValues) {
                                                           {"SOFTIB_IB_TIMEOUT", "14"},
                                                           {"SOFTIB_IB_RETRY_CNT", "3"},
                                                           {"SOFTIB_IB_DISABLE", "1"},
+                                                          {"SOFTIB_IB_MR_CACHE", "1"},
                                                           {"SOFTIB_SHM_DISABLE", "1"},
                                                           {"SOFTIB_TUNING_FILE", "table"},
                                                           {"SOFTIB_TIMEOUT", "1.5"}});
@@ -138,6 +139,7 @@ TEST(Environment, TakesGoodValues) {
   EXPECT_EQ(environment.ib_timeout, 14);
   EXPECT_EQ(environment.ib_retry_cnt, 3);
   EXPECT_TRUE(environment.ib_disable);
+  EXPECT_TRUE(environment.ib_mr_cache);
   EXPECT_TRUE(environment.shm_disable);
   EXPECT_EQ(environment.tuning_file, "table");
   EXPECT_EQ(environment.timeout, std::chrono::milliseconds(1500));
@@ -158,6 +160,7 @@ TEST(Environment, ABadValueIsToldOfWithWhatIsAllowed) {
       {"SOFTIB_IB_TIMEOUT", {"32"}},
       {"SOFTIB_IB_RETRY_CNT", {"8", "7 "}},
       {"SOFTIB_IB_DISABLE", {"yes", "2"}},
+      {"SOFTIB_IB_MR_CACHE", {"on"}},
       {"SOFTIB_SHM_DISABLE", {"true"}},
       {"SOFTIB_ALGO", {"rong", "all_reduce", "all_reduce:", "broadcast:one_shot", "everything:ring", "^"}},
       {"SOFTIB_TIMEOUT", {"0", "-1", "nan", "inf", "1e300", "10s"}},

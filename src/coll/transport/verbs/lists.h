@@ -1,0 +1,85 @@
+// Queues of things that bring their own link, and queues told apart by stream. No memory is taken.
+#pragma once
+
+#include <array>
+
+#include "coll/transport/transport.h"
+
+namespace softib::coll::verbs {
+
+// First in, first out. T has `next`, a pointer that a T* can be kept in.
+template <typename T>
+class Fifo {
+ public:
+  [[nodiscard]] bool empty() const { return first_ == nullptr; }
+  [[nodiscard]] T* front() const { return first_; }
+
+  void push(T& it) {
+    it.next = nullptr;
+    if (first_ == nullptr) {
+      first_ = &it;
+    } else {
+      last_->next = &it;
+    }
+    last_ = &it;
+  }
+
+  T* pop() {
+    T* it = first_;
+    if (it != nullptr) first_ = static_cast<T*>(it->next);
+    return it;
+  }
+
+  // The first one that fits, taken out.
+  template <typename Fits>
+  T* take(const Fits& fits) {
+    T* before = nullptr;
+    for (T* it = first_; it != nullptr; before = it, it = static_cast<T*>(it->next)) {
+      if (!fits(*it)) continue;
+      T* after = static_cast<T*>(it->next);
+      if (before == nullptr) {
+        first_ = after;
+      } else {
+        before->next = after;
+      }
+      if (it == last_) last_ = before;
+      return it;
+    }
+    return nullptr;
+  }
+
+ private:
+  T* first_ = nullptr;
+  T* last_ = nullptr;
+};
+
+// T has `stream` too. Things of one stream come out in the order in which they went in.
+template <typename T>
+class StreamTable {
+ public:
+  void push(T& it) { row(it.stream).push(it); }
+  T* take(Stream stream) {
+    return row(stream).take([&](const T& it) { return it.stream == stream; });
+  }
+  T* take_any() {
+    for (Fifo<T>& row : rows_) {
+      if (!row.empty()) return row.pop();
+    }
+    return nullptr;
+  }
+  [[nodiscard]] bool empty() const {
+    for (const Fifo<T>& row : rows_) {
+      if (!row.empty()) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr u32 row_bits = 5;
+  // Collectives count in the upper bits, lanes in the lower: a multiplication mixes both into the top.
+  Fifo<T>& row(Stream stream) { return rows_[stream * 0x9e37'79b9'7f4a'7c15 >> (64 - row_bits)]; }
+
+  std::array<Fifo<T>, 1U << row_bits> rows_{};
+};
+
+}  // namespace softib::coll::verbs
