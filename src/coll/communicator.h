@@ -18,6 +18,8 @@
 
 namespace softib::coll {
 
+struct Ground;
+
 // What is combined, and how.
 struct Reduction {
   DataType type = DataType::float32;
@@ -61,6 +63,9 @@ class Communicator {
   // hosts, TCP where no verbs device works (said loudly).
   [[nodiscard]] static Outcome<std::unique_ptr<Communicator>> create(const UniqueId& id, u32 ranks, u32 rank,
                                                                      const Config& config = {});
+  // The same over other ways to meet and to connect (coll/comm/ground.h): for tests.
+  [[nodiscard]] static Outcome<std::unique_ptr<Communicator>> create_on(const Ground& ground, const UniqueId& id,
+                                                                        u32 ranks, u32 rank, const Config& config = {});
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -112,6 +117,7 @@ class Communicator {
   // left. Asking again about a request that is done gives success.
   [[nodiscard]] Outcome<bool> test(Request request);
   [[nodiscard]] Done wait(Request request);
+  [[nodiscard]] Done wait_all();  // for all that is under way
   void progress();
 
   // The error that ended the communicator, if one did. Any thread.
@@ -124,12 +130,17 @@ class Communicator {
   [[nodiscard]] Outcome<void*> allocate(u64 bytes);
   void free_memory(void* memory);
 
+  // Memory of the caller's that collectives use again and again: registered with the HCAs once. Nothing depends on it.
+  void register_memory(const void* memory, u64 bytes);
+  void deregister_memory(const void* memory, u64 bytes);
+
   // Chosen algorithm and lanes for a collective of so many bytes, as SOFTIB_DEBUG=INFO SOFTIB_DEBUG_SUBSYS=TUNING says.
   [[nodiscard]] std::string plan(std::string_view collective, u64 bytes) const;
 
  private:
   class Body;
   explicit Communicator(std::unique_ptr<Body> body);
+  [[nodiscard]] static std::unique_ptr<Communicator> wrap(std::unique_ptr<Body> body);
   std::unique_ptr<Body> body_;
 };
 

@@ -114,18 +114,6 @@ bool set_timeout(std::string_view value, Environment& environment) {
   return true;
 }
 
-std::optional<Collective> collective_from_name(std::string_view name) {
-  for (const AlgorithmRow& row : algorithms())
-    if (name_of(row.collective) == name) return row.collective;
-  return std::nullopt;
-}
-
-std::optional<Algorithm> algorithm_from_name(std::string_view name, std::optional<Collective> collective) {
-  for (const AlgorithmRow& row : algorithms())
-    if (name_of(row.algorithm) == name && (!collective || row.collective == *collective)) return row.algorithm;
-  return std::nullopt;
-}
-
 std::optional<AlgorithmRule> algorithm_rule(std::string_view text) {
   AlgorithmRule rule;
   const std::size_t colon = text.find(':');
@@ -136,9 +124,11 @@ std::optional<AlgorithmRule> algorithm_rule(std::string_view text) {
   }
   rule.all_but = take_prefix(text, '^');
   for (std::string_view name : split_list(text, ',')) {
-    const auto algorithm = algorithm_from_name(name, rule.collective);
-    if (!algorithm) return std::nullopt;
-    rule.algorithms.push_back(*algorithm);
+    const std::size_t before = rule.algorithms.size();
+    for (const Algorithm algorithm : algorithms_from_name(name))
+      if (!rule.collective || find_algorithm(*rule.collective, algorithm) != nullptr)
+        rule.algorithms.push_back(algorithm);
+    if (rule.algorithms.size() == before) return std::nullopt;
   }
   if (rule.algorithms.empty()) return std::nullopt;
   return rule;
@@ -188,6 +178,7 @@ constexpr Variable variable_table[]{
      set_algorithms},
     {"SOFTIB_TUNING_FILE", "a file name", set_text<&E::tuning_file>},
     {"SOFTIB_TIMEOUT", "seconds, more than 0", set_timeout},
+    {"SOFTIB_CHECKS", "0 or 1", set_switch<&E::checks>},
 };
 
 std::string file_text(const std::string& path) {

@@ -76,6 +76,7 @@ struct Environment {
   std::vector<AlgorithmRule> algo;
   std::string tuning_file;
   std::optional<std::chrono::nanoseconds> timeout;
+  bool checks = false;  // compare calls of ranks before they run
 
   // As this process's variables and files say it. Bad values are left at their defaults and told of, each once.
   [[nodiscard]] static Environment read();

@@ -188,6 +188,16 @@ TEST(Environment, AlgorithmsForAllOrForOneCollective) {
   EXPECT_TRUE(environment.algo[1].all_but);
 }
 
+TEST(Environment, AlgorithmsAsNcclNamesThem) {
+  const auto [environment, complaints] = parse_variables({{"SOFTIB_ALGO", "Ring;AllReduce:Tree;broadcast:tree"}});
+  EXPECT_THAT(complaints, IsEmpty());
+  ASSERT_THAT(environment.algo, SizeIs(3));
+  EXPECT_THAT(environment.algo[0].algorithms, ElementsAre(Algorithm::ring));
+  EXPECT_EQ(environment.algo[1].collective, Collective::all_reduce);
+  EXPECT_THAT(environment.algo[1].algorithms, ElementsAre(Algorithm::double_tree));
+  EXPECT_THAT(environment.algo[2].algorithms, ElementsAre(Algorithm::binomial));
+}
+
 TEST(Environment, SettingsOfAFile) {
   const std::string text = "# SOFTIB_DEBUG=TRACE\n  SOFTIB_DEBUG = INFO  # loud\nnothing\n=\nSOFTIB_DEBUGX=1\r\n";
   EXPECT_EQ(find_setting(text, "SOFTIB_DEBUG"), "INFO");

@@ -17,6 +17,7 @@ namespace {
 
 constexpr u64 most_bytes = u64{256} << 10;  // of one blob
 constexpr u64 blames_kept = 64;
+constexpr u64 words_kept = 64;
 
 struct Blame {
   u32 waits_for;
@@ -34,6 +35,8 @@ struct LocalMeeting::Seat {
   std::atomic<u64> blamed;
   std::array<char, 256> why;
   std::array<Blame, blames_kept> blames;
+  std::atomic<u64> said;
+  std::array<std::array<char, 512>, words_kept> words;
   // Two by turns: who gives to gathering n + 2 has seen all arrive at n + 1, so all have read what was given to n.
   std::array<u64, 2> sizes;
   std::array<std::array<std::byte, most_bytes>, 2> blobs;
@@ -128,6 +131,13 @@ class LocalBootstrap final : public Bootstrap {
 
   void leave() override { mine().left = true; }
 
+  void say(const std::string& words) override {
+    auto& room = mine().words[mine().said % words_kept];
+    room[words.copy(room.data(), room.size() - 1)] = '\0';
+    mine().said.fetch_add(1, std::memory_order_release);
+    meeting_.wake_others(rank_);
+  }
+
   [[nodiscard]] int descriptor() const override { return meeting_.wakers_[rank_]; }
 
  private:
@@ -135,6 +145,7 @@ class LocalBootstrap final : public Bootstrap {
     bool ended = false;
     bool aborted = false;
     u64 blames = 0;
+    u64 words = 0;
   };
 
   LocalMeeting::Seat& mine() { return meeting_.seat(rank_); }
@@ -162,6 +173,8 @@ class LocalBootstrap final : public Bootstrap {
       const Blame blame = seat.blames[told.blames++ % blames_kept];
       return News{News::Kind::blames, rank, blame.waits_for, blame.collective, {}};
     }
+    if (told.words < seat.said.load(std::memory_order_acquire))
+      return News{News::Kind::says, rank, 0, 0, seat.words[told.words++ % words_kept].data()};
     if (!told.aborted && seat.aborted.load(std::memory_order_acquire)) {
       told.aborted = true;
       return News{News::Kind::aborted, rank, 0, 0, seat.why.data()};

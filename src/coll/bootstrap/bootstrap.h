@@ -66,13 +66,13 @@ class Bootstrap {
 
   // Looks, without waiting, at what came from the others. Costs a system call, so callers do it every so many rounds of
   // spinning.
-  // Each member that ended or aborted is told of once, a blame as often as it comes.
+  // Each member that ended is told of once, and before that each that aborted; blames and words as often as they come.
   struct News {
-    enum class Kind : u8 { ended, aborted, blames } kind = Kind::ended;
+    enum class Kind : u8 { ended, aborted, blames, says } kind = Kind::ended;
     u32 rank = 0;        // who
     u32 waits_for = 0;   // blames: for whom that one waits too long
     u64 collective = 0;  // blames: in which one
-    std::string text;    // aborted: why, for people
+    std::string text;    // aborted: why, for people; says: what
   };
   [[nodiscard]] virtual std::optional<News> news() = 0;
 
@@ -80,6 +80,8 @@ class Bootstrap {
   virtual void abort(const std::string& why) = 0;
   virtual void blame(u32 rank, u64 collective) = 0;
   virtual void leave() = 0;
+  // Any words, also after an abort, for what those who are left have to agree on; below 4 KiB.
+  virtual void say(const std::string& words) = 0;
 
   // Readable when news() may have something.
   [[nodiscard]] virtual int descriptor() const = 0;

@@ -108,6 +108,11 @@ void Mesh::blame(u32 rank, u64 collective) {
   post_to_all(MeetingMessage::blame, Blame{rank, collective}.emit());
 }
 
+void Mesh::say(const std::string& words) {
+  const std::lock_guard guard(lock_);
+  post_to_all(MeetingMessage::say, std::as_bytes(std::span(words)));
+}
+
 void Mesh::leave() {
   const std::lock_guard guard(lock_);
   say_farewell();
@@ -190,6 +195,9 @@ void Mesh::hear(u32 rank, Frame frame) {
       if (const auto blame = Blame::parse(frame.body); blame && blame->rank < members_.size())
         tell({News::Kind::blames, rank, blame->rank, blame->collective, {}});
       return;
+    case MeetingMessage::say:
+      return tell(
+          {News::Kind::says, rank, 0, 0, {reinterpret_cast<const char*>(frame.body.data()), frame.body.size()}});
     case MeetingMessage::leave:
       if (peer.life != Life::here) return;
       peer.life = Life::left;
@@ -204,8 +212,8 @@ void Mesh::lose(u32 rank) {
   Peer& peer = peers_[rank];
   if (!peer.socket.open()) return;
   peer.socket.close();  // and so out of the epoll set
-  if (peer.life != Life::here) return;
-  peer.life = Life::ended;
+  if (peer.life == Life::left) return;
+  if (peer.life == Life::here) peer.life = Life::ended;
   tell({News::Kind::ended, rank, 0, 0, {}});
 }
 

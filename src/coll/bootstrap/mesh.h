@@ -24,6 +24,7 @@ class Mesh final : public Bootstrap {
   void abort(const std::string& why) override;
   void blame(u32 rank, u64 collective) override;
   void leave() override;
+  void say(const std::string& words) override;
   [[nodiscard]] int descriptor() const override { return all_.get(); }
 
  private:

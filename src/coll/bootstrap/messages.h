@@ -8,7 +8,7 @@
 //   meeting -> rank   go         so are all
 //   rank -> meeting   give_up    I have waited long enough
 //   meeting -> rank   refused    it won't be, and why
-//   rank -> rank      gather, abort, blame, leave: afterwards
+//   rank -> rank      gather, abort, blame, say, leave: afterwards
 #pragma once
 
 #include "coll/bootstrap/bootstrap.h"
@@ -17,7 +17,20 @@
 
 namespace softib::coll {
 
-enum class MeetingMessage : u16 { hello = 1, table, join, ready, go, give_up, refused, gather, abort, blame, leave };
+enum class MeetingMessage : u16 {
+  hello = 1,
+  table,
+  join,
+  ready,
+  go,
+  give_up,
+  refused,
+  gather,
+  abort,
+  blame,
+  leave,
+  say,
+};
 
 using Key = std::array<std::byte, 16>;
 

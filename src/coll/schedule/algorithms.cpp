@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <string>
 
 namespace softib::coll {
 
@@ -67,11 +69,33 @@ constexpr AlgorithmRow algorithm_table[]{
     {C::barrier, A::dissemination, barrier_dissemination},
 };
 
+// Names are compared without underscores and case.
+std::string folded_name(std::string_view name) {
+  std::string folded;
+  for (const char letter : name)
+    if (letter != '_') folded += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return folded;
+}
+
 }  // namespace
 
 std::string_view name_of(Collective collective) { return collective_names[static_cast<u8>(collective)]; }
 
 std::string_view name_of(Algorithm algorithm) { return algorithm_names[static_cast<u8>(algorithm)]; }
+
+std::optional<Collective> collective_from_name(std::string_view name) {
+  for (std::size_t i = 0; i < collective_names.size(); ++i)
+    if (folded_name(collective_names[i]) == folded_name(name)) return static_cast<Collective>(i);
+  return std::nullopt;
+}
+
+std::vector<Algorithm> algorithms_from_name(std::string_view name) {
+  const std::string folded = folded_name(name);
+  if (folded == "tree") return {Algorithm::double_tree, Algorithm::binomial};
+  for (std::size_t i = 0; i < algorithm_names.size(); ++i)
+    if (folded_name(algorithm_names[i]) == folded) return {static_cast<Algorithm>(i)};
+  return {};
+}
 
 std::span<const AlgorithmRow> algorithms() { return algorithm_table; }
 

@@ -38,6 +38,7 @@
 // rounds more, and members in pairs send up to m more.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "coll/schedule/problem.h"
@@ -76,6 +77,10 @@ enum class Algorithm : u8 {
 
 [[nodiscard]] std::string_view name_of(Collective collective);
 [[nodiscard]] std::string_view name_of(Algorithm algorithm);
+// As above, or as NCCL writes it: "AllReduce".
+[[nodiscard]] std::optional<Collective> collective_from_name(std::string_view name);
+// None: there is no such. NCCL's "Tree" is the double tree where there is one, else the binomial one.
+[[nodiscard]] std::vector<Algorithm> algorithms_from_name(std::string_view name);
 
 // Do all blocks have to be of one count?
 enum class Counts : u8 { any, equal };

@@ -136,14 +136,15 @@ Schedule all_reduce_direct(const Problem& problem) {
   return builder.finish();
 }
 
-// Everybody gets everything and combines it in the order of ranks.
+// Everybody gets everything and combines it in the order of ranks. Nothing is lent: ranks in place could not, and
+// whether others are is not known.
 Schedule all_reduce_one_shot(const Problem& problem) {
   const Group& group = problem.group;
   if (group.size == 1) return alone(problem);
   Builder builder;
   const auto [own, result] = spans_of(problem);
   direct_reduce_scatter(
-      builder, group, [own = own](u32) { return own; }, result, true, problem.in_place ? Lending::no : Lending::yes);
+      builder, group, [own = own](u32) { return own; }, result, true, Lending::no);
   return builder.finish();
 }
 

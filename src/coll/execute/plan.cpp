@@ -1,0 +1,72 @@
+#include "coll/execute/plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "coll/execute/run.h"
+
+namespace softib::coll {
+
+namespace {
+
+u32 order_in_round(const Step& step) {
+  switch (step.kind) {
+    case Kind::send:
+      return 0;
+    case Kind::receive:
+    case Kind::receive_reduce:
+      return 1;
+    default:
+      return 2;
+  }
+}
+
+void order_rounds(Schedule& schedule) {
+  auto begin = schedule.steps.begin();
+  for (const u32 end : schedule.round_ends) {
+    const auto last = schedule.steps.begin() + end;
+    std::stable_sort(begin, last, [](const Step& a, const Step& b) { return order_in_round(a) < order_in_round(b); });
+    begin = last;
+  }
+}
+
+// Lent memory is read in the round after it came, by the one operand that is where it would have been copied to.
+void find_lent(PlannedLane& lane) {
+  const Schedule& schedule = lane.schedule;
+  lane.lent_by.assign(schedule.operands.size(), no_step);
+  for (std::size_t round = 1; round < schedule.rounds(); ++round) {
+    const std::span<const Step> before = schedule.round(round - 1);
+    for (const Step& step : schedule.round(round)) {
+      if (step.kind != Kind::reduce) continue;
+      for (u32 i = step.first_operand; i < step.first_operand + step.operand_count; ++i) {
+        const auto source = std::find_if(before.begin(), before.end(), [&](const Step& receive) {
+          return receive.kind == Kind::receive && receive.lend && receive.to == schedule.operands[i];
+        });
+        if (source != before.end()) lane.lent_by[i] = static_cast<u32>(&*source - schedule.steps.data());
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Plan::Plan() = default;
+Plan::~Plan() = default;
+
+std::unique_ptr<Plan> make_plan(const AlgorithmRow& row, const Problem& problem, u32 lanes, u32 window) {
+  auto plan = std::make_unique<Plan>();
+  plan->collective = row.collective;
+  plan->algorithm = row.algorithm;
+  for (Schedule& schedule : make_lanes(row, problem, lanes)) {
+    PlannedLane& lane = plan->lanes.emplace_back();
+    lane.schedule = std::move(schedule);
+    order_rounds(lane.schedule);
+    find_lent(lane);
+    plan->scratch = std::max(plan->scratch, lane.schedule.scratch);
+    plan->steps = std::max(plan->steps, lane.schedule.steps.size());
+  }
+  plan->window = std::max(1U, std::min(window, static_cast<u32>(plan->lanes.size())));
+  return plan;
+}
+
+}  // namespace softib::coll

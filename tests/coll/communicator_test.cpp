@@ -1,0 +1,460 @@
+// Communicators over memory whose timing is up to chance.
+#include "coll/communicator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "call_trial.h"
+#include "world.h"
+
+namespace softib::coll::test {
+namespace {
+
+u64 seed_of_test() {
+  if (const char* text = std::getenv("SOFTIB_TEST_SEED")) return std::strtoull(text, nullptr, 0);
+  return std::random_device{}() | u64{std::random_device{}()} << 32;
+}
+
+// SOFTIB_TEST_FULL: ten times as much, for a machine that has the time.
+u32 effort() { return std::getenv("SOFTIB_TEST_FULL") != nullptr ? 10 : 1; }
+
+// The variables of the process, for as long as the object lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+// A tuning file of one line: so many lanes of one algorithm.
+class OneWay {
+ public:
+  OneWay(const AlgorithmRow& row, u32 lanes, u32 window)
+      : path_(testing::TempDir() + "softib-tuning-" + std::to_string(::getpid())),
+        variable_("SOFTIB_TUNING_FILE", path_) {
+    std::ofstream(path_) << name_of(row.collective) << " * * * " << name_of(row.algorithm) << " " << lanes << " "
+                         << window << "\n";
+  }
+  ~OneWay() { ::unlink(path_.c_str()); }
+  OneWay(const OneWay&) = delete;
+  OneWay& operator=(const OneWay&) = delete;
+
+ private:
+  std::string path_;
+  Variable variable_;
+};
+
+void run_trial(Communicator& communicator, const CallTrial& trial) {
+  CallRank mine(trial, communicator.rank());
+  const Started started = mine.start(communicator);
+  ASSERT_TRUE(started) << trial << ": " << started.error().text;
+  const Done done = communicator.wait(*started);
+  ASSERT_TRUE(done) << trial << ": " << done.error().text;
+  EXPECT_EQ(mine.fault(), "") << trial;
+}
+
+TEST(Communicator, EveryAlgorithmGivesWhatTheReferenceGives) {
+  const u64 seed = seed_of_test();
+  SCOPED_TRACE("SOFTIB_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (const AlgorithmRow& row : algorithms())
+    for (u32 ranks = 1; ranks <= 9; ++ranks) {
+      const OneWay way(row, static_cast<u32>(1 + random() % 5), static_cast<u32>(1 + random() % 3));
+      std::vector<u64> hosts(ranks);
+      for (u64& host : hosts) host = random() % 3;
+      World world(random(), hosts);
+      std::vector<CallTrial> trials;
+      for (u32 i = 0; i < 3 * effort(); ++i) trials.push_back(any_call(row.collective, ranks, 90, random));
+      world.run(ranks, {}, [&](Communicator& communicator) {
+        for (const CallTrial& trial : trials) run_trial(communicator, trial);
+      });
+      ASSERT_FALSE(HasFailure()) << name_of(row.collective) << " by " << name_of(row.algorithm);
+    }
+}
+
+TEST(Communicator, EveryTypeAndOperatorGoThroughEveryReduction) {
+  const u64 seed = seed_of_test();
+  SCOPED_TRACE("SOFTIB_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  World world(random());
+  std::vector<CallTrial> trials;
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter})
+    for (const TypeRow& type : type_table)
+      for (u8 op = 0; op < op_names.size(); ++op) {
+        trials.push_back(any_call(collective, 3, 40, random));
+        trials.back().type = type.type;
+        trials.back().op = static_cast<Op>(op);
+      }
+  world.run(3, {}, [&](Communicator& communicator) {
+    for (const CallTrial& trial : trials) run_trial(communicator, trial);
+  });
+}
+
+TEST(Communicator, ManyCollectivesAtOnceEndInAnyOrderOfWaiting) {
+  const u64 seed = seed_of_test();
+  SCOPED_TRACE("SOFTIB_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  World world(random());
+  constexpr u32 ranks = 4;
+  std::vector<CallTrial> trials;
+  for (u32 i = 0; i < 30; ++i) trials.push_back(any_call(static_cast<Collective>(random() % 9), ranks, 200, random));
+  world.run(ranks, {}, [&](Communicator& communicator) {
+    std::vector<CallRank> mine;
+    for (const CallTrial& trial : trials) mine.emplace_back(trial, communicator.rank());
+    std::vector<Request> requests;
+    for (CallRank& call : mine) {
+      const Started started = call.start(communicator);
+      ASSERT_TRUE(started) << started.error().text;
+      requests.push_back(*started);
+    }
+    std::vector<std::size_t> order(trials.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::mt19937_64 mixed(seed + communicator.rank());
+    std::shuffle(order.begin(), order.end(), mixed);
+    for (const std::size_t i : order) {
+      if (mixed() % 2 == 0) {
+        ASSERT_TRUE(communicator.wait(requests[i]));
+      } else {
+        Outcome<bool> done = false;
+        while (done && !*done) {
+          done = communicator.test(requests[i]);
+          std::this_thread::yield();
+        }
+        ASSERT_TRUE(done);
+      }
+      EXPECT_EQ(mine[i].fault(), "") << trials[i];
+      // Asked again, it is still done.
+      EXPECT_TRUE(communicator.wait(requests[i]));
+    }
+  });
+}
+
+// All-reduce of one word: 1, 2, ... in the order of ranks.
+void expect_sum_of_ranks(Communicator& communicator) {
+  const i32 mine = static_cast<i32>(communicator.rank()) + 1;
+  i32 sum = 0;
+  const Started started = communicator.start_all_reduce(&mine, &sum, 1, {DataType::int32});
+  ASSERT_TRUE(started) << started.error().text;
+  const Done done = communicator.wait(*started);
+  ASSERT_TRUE(done) << done.error().text;
+  EXPECT_EQ(sum, static_cast<i32>(communicator.size() * (communicator.size() + 1) / 2));
+}
+
+TEST(Communicator, TwoOfThemDoNotMixUp) {
+  World world(seed_of_test());
+  const UniqueId ids[]{world.new_id(), world.new_id()};
+  const Ground ground = world.ground();
+  World::run_threads(3, [&](u32 rank) {
+    const auto first = Communicator::create_on(ground, ids[0], 3, rank);
+    const auto second = Communicator::create_on(ground, ids[1], 3, 2 - rank);
+    ASSERT_TRUE(first && second);
+    const i32 mine = static_cast<i32>(rank);
+    i32 sums[2]{};
+    const Started a = (*first)->start_all_reduce(&mine, &sums[0], 1, {DataType::int32, Op::sum});
+    const Started b = (*second)->start_all_reduce(&mine, &sums[1], 1, {DataType::int32, Op::max});
+    ASSERT_TRUE(a && b);
+    ASSERT_TRUE((*second)->wait(*b));
+    ASSERT_TRUE((*first)->wait(*a));
+    EXPECT_EQ(sums[0], 3);
+    EXPECT_EQ(sums[1], 2);
+  });
+}
+
+TEST(Communicator, SplitsByColorInTheOrderOfKeys) {
+  World world(seed_of_test());
+  world.run(7, {}, [&](Communicator& whole) {
+    const u32 rank = whole.rank();
+    const auto part = whole.split(rank == 6 ? -1 : static_cast<i32>(rank % 2), -static_cast<i32>(rank));
+    ASSERT_TRUE(part) << part.error().text;
+    expect_sum_of_ranks(whole);
+    if (rank == 6) {
+      EXPECT_EQ(*part, nullptr);
+      return;
+    }
+    EXPECT_EQ((*part)->size(), 3);
+    EXPECT_EQ((*part)->rank(), 2 - rank / 2);
+    expect_sum_of_ranks(**part);
+  });
+}
+
+TEST(Communicator, MessagesOfOneCallAreUnderWayAtOnce) {
+  World world(seed_of_test());
+  world.run(5, {}, [](Communicator& communicator) {
+    const u32 ranks = communicator.size();
+    std::vector<u64> out(ranks);
+    std::vector<u64> in(ranks);
+    std::vector<PointToPoint> messages;
+    for (u32 peer = 0; peer < ranks; ++peer) {
+      out[peer] = communicator.rank() * 100 + peer;
+      messages.push_back({PointToPoint::Kind::send, peer, &out[peer], 8});
+      messages.push_back({PointToPoint::Kind::receive, peer, &in[peer], 8});
+    }
+    for (u32 i = 0; i < 20; ++i) {
+      const Started started = communicator.start_messages(messages);
+      ASSERT_TRUE(started) << started.error().text;
+      ASSERT_TRUE(communicator.wait(*started));
+      for (u32 peer = 0; peer < ranks; ++peer) EXPECT_EQ(in[peer], peer * 100 + communicator.rank());
+    }
+  });
+}
+
+TEST(Communicator, OnlyThoseWhoTakePartCallForMessages) {
+  World world(seed_of_test());
+  world.run(3, {}, [](Communicator& communicator) {
+    u64 word = communicator.rank();
+    std::vector<PointToPoint> messages;
+    if (communicator.rank() == 2) messages.push_back({PointToPoint::Kind::send, 0, &word, 8});
+    if (communicator.rank() == 0) messages.push_back({PointToPoint::Kind::receive, 2, &word, 8});
+    if (!messages.empty()) {
+      const Started started = communicator.start_messages(messages);
+      ASSERT_TRUE(started);
+      ASSERT_TRUE(communicator.wait(*started));
+    }
+    EXPECT_EQ(word, communicator.rank() == 0 ? 2 : communicator.rank());
+    expect_sum_of_ranks(communicator);
+  });
+}
+
+TEST(Communicator, ResultsHaveTheSameBitsUnderAnyTiming) {
+  const u64 seed = seed_of_test();
+  SCOPED_TRACE("SOFTIB_TEST_SEED=" + std::to_string(seed));
+  constexpr u32 ranks = 6;
+  constexpr u64 count = 5000;
+  for (const AlgorithmRow& row : algorithms()) {
+    if (row.collective != Collective::all_reduce) continue;
+    const OneWay way(row, 3, 2);
+    std::vector<std::vector<float>> results;
+    for (u32 time = 0; time < 3; ++time) {
+      World world(seed + time, {0, 0, 1, 1, 2, 2});
+      std::vector<std::vector<float>> out(ranks, std::vector<float>(count));
+      world.run(ranks, {}, [&](Communicator& communicator) {
+        std::mt19937 random(communicator.rank());
+        std::vector<float>& mine = out[communicator.rank()];
+        for (float& value : mine) value = std::uniform_real_distribution<float>(-1, 1)(random);
+        const Started started = communicator.start_all_reduce(mine.data(), mine.data(), count, {});
+        ASSERT_TRUE(started && communicator.wait(*started));
+      });
+      results.insert(results.end(), out.begin(), out.end());
+    }
+    for (const auto& result : results)
+      EXPECT_EQ(std::memcmp(result.data(), results[0].data(), count * sizeof(float)), 0) << name_of(row.algorithm);
+  }
+}
+
+// Whether a rank works in place is its own affair.
+TEST(Communicator, SomeRanksInPlaceAndSomeNot) {
+  for (const AlgorithmRow& row : algorithms()) {
+    if (row.collective != Collective::all_reduce) continue;
+    const OneWay way(row, 2, 2);
+    World world(seed_of_test(), {0, 0, 1, 1});
+    world.run(4, {}, [](Communicator& communicator) {
+      std::vector<i32> in(100, static_cast<i32>(communicator.rank()));
+      std::vector<i32> out(100);
+      i32* result = communicator.rank() % 2 == 0 ? in.data() : out.data();
+      for (u32 i = 0; i < 5; ++i) {
+        std::fill(in.begin(), in.end(), static_cast<i32>(communicator.rank()));
+        const Started started = communicator.start_all_reduce(in.data(), result, 100, {DataType::int32});
+        ASSERT_TRUE(started && communicator.wait(*started));
+        ASSERT_EQ(result[99], 6);
+      }
+    });
+  }
+}
+
+TEST(Communicator, MisuseIsRefusedWithTheReason) {
+  World world(seed_of_test());
+  world.run(2, {}, [](Communicator& communicator) {
+    std::vector<float> memory(64);
+    float* at = memory.data();
+    const Reduction sum{};
+    const u64 three[]{1, 1, 1};
+    const u64 two[]{1, 1};
+    const auto text_of = [](const Started& started) { return started ? std::string() : started.error().text; };
+    EXPECT_EQ(text_of(communicator.start_all_reduce(nullptr, at, 1, sum)), "all_reduce: the input is a null pointer");
+    EXPECT_EQ(text_of(communicator.start_all_reduce(at, nullptr, 1, sum)), "all_reduce: the output is a null pointer");
+    EXPECT_EQ(text_of(communicator.start_all_reduce(at, at + 1, 2, sum)),
+              "all_reduce: input and output overlap, but not as they do in place");
+    EXPECT_EQ(text_of(communicator.start_all_gather(at, at, 2, DataType::float32)),
+              communicator.rank() == 0 ? "" : "all_gather: input and output overlap, but not as they do in place");
+    EXPECT_EQ(text_of(communicator.start_broadcast(at, at, 1, DataType::float32, 2)), "broadcast: root 2 of 2 ranks");
+    EXPECT_EQ(text_of(communicator.start_all_gather_v(at, at + 8, three, DataType::float32)),
+              "all_gather: 3 counts for 2 ranks");
+    EXPECT_EQ(text_of(communicator.start_all_reduce(at, at, ~u64{0} / 2, sum)),
+              "all_reduce: more than fits into memory");
+    EXPECT_EQ(text_of(communicator.start_all_reduce(at, at, 1, {DataType::int32, Op::premul_sum})),
+              "all_reduce: the factor is float, the elements are int32");
+    const u64 same[]{0, 0};
+    EXPECT_EQ(text_of(communicator.start_all_to_all_v(at, {two, same}, at + 8, {two, same}, DataType::float32)),
+              "all_to_all: received parts overlap each other");
+    const PointToPoint to_nobody{PointToPoint::Kind::send, 5, at, 4};
+    EXPECT_EQ(text_of(communicator.start_messages({&to_nobody, 1})), "a message for rank 5 of 2");
+    const PointToPoint to_me{PointToPoint::Kind::send, communicator.rank(), at, 4};
+    EXPECT_EQ(text_of(communicator.start_messages({&to_me, 1})),
+              "a rank's messages to itself need a receive of the same size in the same call");
+    EXPECT_EQ(communicator.plan("all_reduc", 8), "no collective is called all_reduc");
+  });
+}
+
+TEST(Communicator, ChecksTellOfCallsThatDoNotFit) {
+  const Variable checks("SOFTIB_CHECKS", "1");
+  World world(seed_of_test());
+  world.run(3, {}, [](Communicator& communicator) {
+    expect_sum_of_ranks(communicator);
+    std::vector<float> memory(8);
+    const u64 count = communicator.rank() == 1 ? 4 : 8;
+    const Started started = communicator.start_all_reduce(memory.data(), memory.data(), count, {});
+    ASSERT_TRUE(started);
+    const Done done = communicator.wait(*started);
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().text, testing::ContainsRegex("calls all_reduce of [48] float, sum where rank"));
+    EXPECT_TRUE(communicator.async_error());
+    EXPECT_FALSE(communicator.start_barrier());
+  });
+}
+
+TEST(Communicator, OtherSizesAreAnErrorAndWriteNothing) {
+  World world(seed_of_test());
+  Config config;
+  config.timeout = std::chrono::milliseconds(300);
+  world.run(2, config, [](Communicator& communicator) {
+    std::vector<u8> memory(64, 7);
+    const u64 count = communicator.rank() == 0 ? 48 : 32;
+    const Started started = communicator.start_broadcast(memory.data(), memory.data(), count, DataType::uint8, 0);
+    ASSERT_TRUE(started);
+    // The root may have done its part; then the next collective finds the other one gone.
+    Done done = communicator.wait(*started);
+    if (done) {
+      const Started next = communicator.start_barrier();
+      done = next ? communicator.wait(*next) : Done(tl::unexpected(next.error()));
+    }
+    EXPECT_FALSE(done);
+    EXPECT_EQ(memory, std::vector<u8>(64, 7));
+  });
+}
+
+// Of a rank that takes no part in what the others do.
+void see_the_end(Communicator& communicator) {
+  while (!communicator.async_error()) communicator.progress();
+}
+
+TEST(Communicator, AbortFromAnotherThreadEndsTheWait) {
+  World world(seed_of_test());
+  world.run(3, {}, [](Communicator& communicator) {
+    if (communicator.rank() == 2) {  // never comes, but sees the end
+      see_the_end(communicator);
+      return;
+    }
+    std::thread aborting;
+    if (communicator.rank() == 0)
+      aborting = std::thread([&communicator] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        communicator.abort("enough");
+      });
+    const Started started = communicator.start_barrier();
+    ASSERT_TRUE(started);
+    const Done done = communicator.wait(*started);
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().text,
+                testing::MatchesRegex("rank 0 on host0 .process .*aborted the communicator: enough.*"));
+    if (aborting.joinable()) aborting.join();
+  });
+}
+
+// The innocent wait for each other, in a chain that ends at the rank that never calls.
+TEST(Communicator, TimeoutNamesTheRankThatHangs) {
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::double_tree, Algorithm::halving_doubling}) {
+    const OneWay way(*find_algorithm(Collective::all_reduce, algorithm), 2, 2);
+    World world(seed_of_test());
+    Config config;
+    config.timeout = std::chrono::milliseconds(200);
+    world.run(5, config, [](Communicator& communicator) {
+      std::vector<float> memory(100);
+      if (communicator.rank() == 3) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(600));
+        see_the_end(communicator);
+        EXPECT_THAT(communicator.async_error()->text, testing::HasSubstr("rank 3 on host0"));
+        return;
+      }
+      const Started started = communicator.start_all_reduce(memory.data(), memory.data(), 100, {});
+      ASSERT_TRUE(started);
+      const Done done = communicator.wait(*started);
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, Code::remote_error);
+      EXPECT_THAT(done.error().text, testing::MatchesRegex("nothing has moved for .* s: rank 3 on host0 .process "
+                                                           ".*. takes no part while rank . .* waits in all_reduce.*"));
+    });
+  }
+}
+
+TEST(Communicator, RanksThatCallDifferentThingsAreToldSo) {
+  World world(seed_of_test());
+  Config config;
+  config.timeout = std::chrono::milliseconds(200);
+  world.run(2, config, [](Communicator& communicator) {
+    u64 word = 0;
+    const PointToPoint message{PointToPoint::Kind::receive, 1 - communicator.rank(), &word, 8};
+    const Started started = communicator.start_messages({&message, 1});
+    ASSERT_TRUE(started);
+    const Done done = communicator.wait(*started);
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().text, testing::HasSubstr("ranks wait for each other"));
+  });
+}
+
+TEST(Communicator, TheSurvivorsMakeANewOne) {
+  World world(seed_of_test());
+  const UniqueId id = world.new_id();
+  const Ground ground = world.ground();
+  World::run_threads(5, [&](u32 rank) {
+    Config config;
+    config.timeout = std::chrono::seconds(20);
+    auto made = Communicator::create_on(ground, id, 5, rank, config);
+    ASSERT_TRUE(made);
+    Communicator& communicator = **made;
+    expect_sum_of_ranks(communicator);
+    if (rank == 1 || rank == 4) {
+      communicator.abort("has had enough");
+      return;
+    }
+    const Started started = communicator.start_barrier();
+    const Done done = started ? communicator.wait(*started) : Done(tl::unexpected(started.error()));
+    ASSERT_FALSE(done);
+    // Nobody told of it: those who go know it, the others hear it.
+    const u32 gone[]{1, 4};
+    const auto smaller = communicator.shrink(rank == 0 ? std::span<const u32>(gone) : std::span<const u32>{});
+    ASSERT_TRUE(smaller) << smaller.error().text;
+    EXPECT_EQ((*smaller)->size(), 3);
+    EXPECT_EQ((*smaller)->rank(), rank == 0 ? 0 : rank - 1);
+    expect_sum_of_ranks(**smaller);
+  });
+}
+
+TEST(Communicator, AllocatedMemoryIsForCollectives) {
+  World world(seed_of_test());
+  world.run(2, {}, [](Communicator& communicator) {
+    const Outcome<void*> memory = communicator.allocate(1 << 20);
+    ASSERT_TRUE(memory);
+    EXPECT_EQ(reinterpret_cast<u64>(*memory) % 4096, 0);
+    auto* words = static_cast<i32*>(*memory);
+    words[0] = 5;
+    const Started started = communicator.start_all_reduce(words, words, 1 << 18, {DataType::int32});
+    ASSERT_TRUE(started && communicator.wait(*started));
+    EXPECT_EQ(words[0], 10);
+    communicator.free_memory(*memory);
+  });
+}
+
+}  // namespace
+}  // namespace softib::coll::test
