@@ -79,7 +79,25 @@ def the_manual_page(fabric):
         check(f"\n{section}\n" in done.stdout, f"man softib has no {section}: {done.stdout[:400]}{done.stderr}")
 
 
-CASES = (programs_are_those_of_the_prefix, hosts_talk, tools_and_launchers_are_found, the_manual_page)
+def c_programs_find_the_collectives(fabric):
+    prefix = prefix_of(fabric)
+    configuration = next(prefix.rglob("softib_coll.pc"))
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(configuration.parent), "SOFTIB_SOCKET_IFNAME": "lo",
+                   "SOFTIB_IB_DISABLE": "1", "LD_LIBRARY_PATH": str(configuration.parents[1])}
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "softib_coll"], env=environment, capture_output=True,
+                           text=True, check=True).stdout.split()
+    source = pathlib.Path(__file__).parents[2] / "examples/coll_allreduce.c"
+    program = prefix / "coll_allreduce"
+    built = subprocess.run(["cc", "-Wall", "-Werror", source, "-o", program, *flags], capture_output=True, text=True,
+                           check=False)
+    same(built.returncode, 0, built.stderr)
+    done = subprocess.run([program, "3"], env=environment, capture_output=True, text=True, check=False)
+    same(done.returncode, 0, done.stdout + done.stderr)
+    check("rank 2 of 3: sum 3, my left neighbour says 101" in done.stdout, done.stdout)
+
+
+CASES = (programs_are_those_of_the_prefix, hosts_talk, tools_and_launchers_are_found, the_manual_page,
+         c_programs_find_the_collectives)
 
 
 def main():
