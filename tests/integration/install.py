@@ -96,8 +96,19 @@ def c_programs_find_the_collectives(fabric):
     check("rank 2 of 3: sum 3, my left neighbour says 101" in done.stdout, done.stdout)
 
 
+def benchmarks_of_collectives(fabric):
+    """They find the softib that they were installed with."""
+    program = pathlib.Path(fabric.softib).with_name("all_reduce_perf")
+    if not program.exists():
+        raise Skip("not built")
+    words = [program, "--hosts", "host0,host1", "-b", "8", "-e", "64K", "-f", "8"]
+    done = subprocess.run(words, env=fabric.environment, cwd=fabric.folder, capture_output=True, text=True, timeout=60,
+                          check=False)
+    check(done.returncode == 0 and "# Out of bounds values : 0 OK\n" in done.stdout, f"{done}")
+
+
 CASES = (programs_are_those_of_the_prefix, hosts_talk, tools_and_launchers_are_found, the_manual_page,
-         c_programs_find_the_collectives)
+         c_programs_find_the_collectives, benchmarks_of_collectives)
 
 
 def main():

@@ -40,6 +40,7 @@ LAYERS = {
     "cli": FOUNDATION | {"fabric"},
     "ipoib": {"base", "wire", "rtnl"},
     "coll": {"base"},
+    "perf": {"base", "coll"},
     "plan": {"base", "coll"},
 }
 

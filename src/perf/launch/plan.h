@@ -1,0 +1,40 @@
+// Which process runs where, and by which command.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coll/error.h"
+#include "perf/options.h"
+
+namespace softib::perf {
+
+struct Slot {
+  std::string host;  // empty: here
+};
+
+// "host0,host1:2" and -np; see Options.
+[[nodiscard]] coll::Outcome<std::vector<Slot>> plan_slots(const Options& options);
+
+// The words that run `program` with `arguments` and `variables` in `slot`, from `folder`. `agent` is split at blanks;
+// it is given the host and one word that a shell understands.
+struct Command {
+  std::string program;
+  std::vector<std::string> arguments;
+  std::map<std::string, std::string> variables;
+  std::string folder;
+};
+[[nodiscard]] std::vector<std::string> words_for(const Slot& slot, const std::string& agent, const Command& command);
+
+// For a shell: one word, whatever is in it.
+[[nodiscard]] std::string shell_word(std::string_view word);
+
+// What of this environment other hosts are told too: settings of collectives and of these programs.
+[[nodiscard]] std::map<std::string, std::string> shared_variables(const char* const* environment);
+
+// The arguments without those that are for the launcher.
+[[nodiscard]] std::vector<std::string> arguments_of_rank(int argc, const char* const* argv);
+
+}  // namespace softib::perf

@@ -1,0 +1,23 @@
+// What there is to say of the processor a rank runs on, where nccl-tests tells of its GPU.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/types.h"
+
+namespace softib::perf {
+
+// NUMA node, package and processor of the calling thread, in the form of a GPU's address: "0000:00:03".
+[[nodiscard]] std::string processor_place();
+
+// "AMD EPYC 7B13": of the text of /proc/cpuinfo, or "unknown processor".
+[[nodiscard]] std::string processor_name(std::string_view cpuinfo);
+[[nodiscard]] std::string processor_name();
+
+// Bytes that programs could still take on this machine, and in this process's control group.
+[[nodiscard]] u64 available_memory();
+// Bytes of memory that this process has now.
+[[nodiscard]] i64 resident_memory();
+
+}  // namespace softib::perf

@@ -1,0 +1,56 @@
+#include "perf/program.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "perf/launch/launcher.h"
+#include "perf/launch/variables.h"
+#include "perf/rank.h"
+
+namespace softib::perf {
+
+namespace {
+
+Exit run_ranks(const Run& run) {
+  std::vector<Exit> codes(run.options.ranks_here(), Exit::success);
+  std::vector<std::thread> threads;
+  for (u32 thread = 1; thread < codes.size(); ++thread)
+    threads.emplace_back([&run, &codes, thread] { codes[thread] = run_rank(run, thread); });
+  codes[0] = run_rank(run, 0);
+  for (std::thread& thread : threads) thread.join();
+  return *std::max_element(codes.begin(), codes.end());
+}
+
+int run_here(Run& run) {
+  if (std::getenv(variables::process) != nullptr) end_with_launcher();
+  auto meeting = join_meeting();
+  if (!meeting) {
+    std::fprintf(stderr, "%s: %s\n", run.program.c_str(), meeting.error().text.c_str());
+    const bool usage = meeting.error().code == coll::Code::invalid_usage;
+    return to_int(usage ? Exit::invalid_usage : Exit::library_error);
+  }
+  run.meeting = *meeting;
+  return to_int(run_ranks(run));
+}
+
+}  // namespace
+
+int run_program(const Collective& collective, const char* name, int argc, const char* const* argv) {
+  const CommandLine line = parse_command_line(name, argc, argv);
+  if (line.kind == CommandLine::Kind::help) {
+    std::fputs(line.text.c_str(), stdout);
+    return to_int(Exit::success);
+  }
+  if (line.kind == CommandLine::Kind::refused) {
+    std::fprintf(stderr, "%s: %s\nRun with --help for more information.\n", name, line.text.c_str());
+    return to_int(Exit::invalid_usage);
+  }
+  std::fputs(line.notes.c_str(), stderr);
+  if (line.options.launches()) return launch(line.options, argc, argv);
+  Run run{name, {argv, argv + argc}, line.options, {}, &collective};
+  return run_here(run);
+}
+
+}  // namespace softib::perf
