@@ -33,7 +33,7 @@ constexpr u64 receive_memory = u64{16} << 20;  // for the control queue pairs' r
 constexpr u32 send_slots = 64;
 constexpr u32 pool_slot_bytes = 256U << 10;
 constexpr u32 pool_slots = 64;
-constexpr u32 pool_slots_at_least = 8;
+constexpr u32 pool_slots_at_least = 4;
 constexpr u32 inline_wanted = 256;
 
 void append(Bytes& bytes, const void* data, std::size_t size) {
