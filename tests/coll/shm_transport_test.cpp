@@ -32,17 +32,18 @@ class Blocks : public std::enable_shared_from_this<Blocks> {
   std::map<u64, std::vector<std::byte*>> kept_;
 };
 
+// Of each rank its own: one of a thread, or of the process.
+thread_local std::shared_ptr<Blocks> blocks_of_rank;
+
 TransportKind shm_kind(std::string name, bool read_peers, bool in_arena) {
-  // Of each rank its own: one of a thread, or of the process.
-  static thread_local std::shared_ptr<Blocks> blocks;
   TransportKind kind;
   kind.name = std::move(name);
   kind.create = [read_peers](Bootstrap& bootstrap, std::span<const u32> peers) {
     auto arena = shm::Arena::create(u64{4} << 30).value();
-    blocks = std::make_shared<Blocks>(arena);
+    blocks_of_rank = std::make_shared<Blocks>(arena);
     return shm::make_transport(bootstrap, arena, peers, {.read_peers = read_peers});
   };
-  if (in_arena) kind.allocate = [](Transport&, u64 bytes) { return blocks->take(bytes); };
+  if (in_arena) kind.allocate = [](Transport&, u64 bytes) { return blocks_of_rank->take(bytes); };
   // Chunks are the way that sanitizers can follow.
   kind.threads = !read_peers && !in_arena;
   return kind;
