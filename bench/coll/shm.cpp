@@ -82,6 +82,7 @@ class Pair final : public coll::Bootstrap {
   void abort(const std::string& why) override { die(why); }
   void blame(u32, u64) override {}
   void leave() override {}
+  void say(const std::string&) override {}
   [[nodiscard]] int descriptor() const override { return -1; }
 
  private:

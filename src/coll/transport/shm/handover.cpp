@@ -160,7 +160,9 @@ class Handover {
     const auto deadline = HandoverClock::now() + handover_patience;
     while (std::find(given_.begin(), given_.end(), false) != given_.end() || waiting_ > 0) {
       if (HandoverClock::now() > deadline) return "ranks of this host did not connect in time";
-      if (const auto news = bootstrap_.news()) return fmt::format("{} is gone", who(news->rank));
+      const auto news = bootstrap_.news();
+      if (news && (news->kind == Bootstrap::News::Kind::ended || news->kind == Bootstrap::News::Kind::aborted))
+        return fmt::format("{} is gone", who(news->rank));
       wait_a_while();
       if (!accept_all() || !take_all()) return "a rank of this host gave something else than its memory";
     }
