@@ -61,12 +61,14 @@ void check_mesh(View stream) {
   const auto all = (*mesh)->all_gather(stream.first(std::min<std::size_t>(stream.size(), 16)));
   if (all) require(all->size() == 2);
   other.reset();
-  u32 ends_told = 0;
+  u32 ends_told = 0, aborts_told = 0;
   while (const auto news = (*mesh)->news()) {
     require(news->rank == 1 && news->waits_for < 2);
-    ends_told += news->kind != Bootstrap::News::Kind::blames ? 1 : 0;
+    using enum Bootstrap::News::Kind;
+    ends_told += news->kind == ended ? 1 : 0;
+    aborts_told += news->kind == aborted ? 1 : 0;
   }
-  require(ends_told <= 1);
+  require(ends_told <= 1 && aborts_told <= 1);
   require(!(*mesh)->all_gather({}) || all);
 }
 

@@ -13,6 +13,7 @@ namespace softib::coll {
 
 namespace {
 
+constexpr std::size_t words_limit = 4096;  // bytes of say()
 constexpr auto time_for_farewell = std::chrono::seconds(1);
 
 void raise(int event) {
@@ -110,6 +111,7 @@ void Mesh::blame(u32 rank, u64 collective) {
 
 void Mesh::say(const std::string& words) {
   const std::lock_guard guard(lock_);
+  if (words.size() >= words_limit) return;  // others would take it for nonsense
   post_to_all(MeetingMessage::say, std::as_bytes(std::span(words)));
 }
 
@@ -196,6 +198,7 @@ void Mesh::hear(u32 rank, Frame frame) {
         tell({News::Kind::blames, rank, blame->rank, blame->collective, {}});
       return;
     case MeetingMessage::say:
+      if (frame.body.size() >= words_limit) return lose(rank);
       return tell(
           {News::Kind::says, rank, 0, 0, {reinterpret_cast<const char*>(frame.body.data()), frame.body.size()}});
     case MeetingMessage::leave:

@@ -177,7 +177,7 @@ class Connecting {
 }  // namespace
 
 Ground Ground::usual() {
-  return {&UniqueId::make, &Bootstrap::connect, [](Bootstrap& bootstrap, const Environment& environment) {
+  return {&UniqueId::make_apart, &Bootstrap::connect, [](Bootstrap& bootstrap, const Environment& environment) {
             return Connecting(bootstrap, environment).run();
           }};
 }
