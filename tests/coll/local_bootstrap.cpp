@@ -19,15 +19,14 @@ constexpr u64 most_bytes = u64{256} << 10;  // of one blob
 constexpr u64 blames_kept = 64;
 constexpr u64 words_kept = 64;
 
-struct Blame {
-  u32 waits_for;
-  u64 collective;
-};
-
 }  // namespace
 
 // Pages that nobody touches take no memory.
 struct LocalMeeting::Seat {
+  struct Blame {
+    u32 waits_for;
+    u64 collective;
+  };
   std::atomic<u64> arrived;  // gatherings that this rank has given its part for
   std::atomic<bool> ended;
   std::atomic<bool> left;
@@ -170,7 +169,7 @@ class LocalBootstrap final : public Bootstrap {
     LocalMeeting::Seat& seat = meeting_.seat(rank);
     Told& told = told_[rank];
     if (told.blames < seat.blamed.load(std::memory_order_acquire)) {
-      const Blame blame = seat.blames[told.blames++ % blames_kept];
+      const auto blame = seat.blames[told.blames++ % blames_kept];
       return News{News::Kind::blames, rank, blame.waits_for, blame.collective, {}};
     }
     if (told.words < seat.said.load(std::memory_order_acquire))
