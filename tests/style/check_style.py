@@ -41,6 +41,7 @@ LAYERS = {
     "ipoib": {"base", "wire", "rtnl"},
     "coll": {"base"},
     "perf": {"base", "coll"},
+    "pytorch": {"base", "coll"},
     "plan": {"base", "coll"},
 }
 

@@ -1,0 +1,149 @@
+#include "pytorch/group.h"
+
+#include <Python.h>
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+namespace softib::pytorch {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+std::mutex& groups_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+std::vector<Group*>& groups() {
+  static std::vector<Group*> all;
+  return all;
+}
+
+// Who waits for the runner's thread must not hold the interpreter: the thread may give back a tensor that Python knows.
+class WithoutInterpreter {
+ public:
+  WithoutInterpreter() {
+    if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) state_ = PyEval_SaveThread();
+  }
+  WithoutInterpreter(const WithoutInterpreter&) = delete;
+  WithoutInterpreter& operator=(const WithoutInterpreter&) = delete;
+  ~WithoutInterpreter() {
+    if (state_ != nullptr) PyEval_RestoreThread(state_);
+  }
+
+ private:
+  PyThreadState* state_ = nullptr;
+};
+
+}  // namespace
+
+Group::Group(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int size, milliseconds timeout)
+    : GroupBase(rank, size),
+      store_(store),
+      timeout_(timeout),
+      runner_(std::make_shared<Runner>(meet(*store, {rank, size}, timeout))) {
+  const std::scoped_lock lock(groups_mutex());
+  groups().push_back(this);
+}
+
+Group::~Group() {
+  {
+    const std::scoped_lock lock(groups_mutex());
+    std::erase(groups(), this);
+  }
+  const WithoutInterpreter free;
+  runner_->stop("the process group was destroyed");
+}
+
+void Group::stop_all() {
+  const std::scoped_lock lock(groups_mutex());
+  for (Group* group : groups()) group->stop("the program ended");
+}
+
+const at::Tensor& Group::only(const Tensors& tensors) const {
+  TORCH_CHECK(tensors.size() == 1, "softib: a rank gives one tensor, not ", tensors.size());
+  check_tensor(tensors[0]);
+  return tensors[0];
+}
+
+void Group::check_root(i64 root) const {
+  TORCH_CHECK(root >= 0 && root < size_, "softib: there is no rank ", root, " among ", size_);
+}
+
+// One tensor for each rank, of one type.
+void Group::check_list(const Tensors& list, const at::Tensor& like) const {
+  TORCH_CHECK(list.size() == count(), "softib: ", list.size(), " tensors for ", size_, " ranks");
+  check_tensors(list);
+  for (const at::Tensor& tensor : list)
+    TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "softib: tensors of ", tensor.scalar_type(), " and ",
+                like.scalar_type());
+}
+
+WorkPointer Group::launch(Order order) {
+  auto work =
+      c10::make_intrusive<GroupWork>(runner_, rank_, order.type, order.title, std::move(order.results), order.inputs);
+  Task task;
+  task.name = order.title;
+  task.stages = std::move(order.stages);
+  if (order.timeout.count() > 0) task.deadline = Clock::now() + order.timeout;
+  task.end = [work, inputs = std::move(order.inputs), after = std::move(order.after)](const coll::Error* error) {
+    try {
+      if (error == nullptr && after) after();
+      work->end(error);
+    } catch (const std::exception& thrown) {
+      const coll::Error failure{coll::Code::internal_error, thrown.what()};
+      work->end(&failure);
+    }
+  };
+  runner_->submit(std::move(task));
+  return work;
+}
+
+WorkPointer Group::send(Tensors& tensors, int to, int tag) {
+  check_root(to);
+  const at::Tensor& tensor = only(tensors);
+  const Contiguous data(tensor, Contiguous::Use::read);
+  auto work = c10::make_intrusive<GroupWork>(runner_, rank_, ::c10d::OpType::SEND, "softib:send",
+                                             std::vector<Tensors>{tensors}, tensors);
+  runner_->send(static_cast<u32>(to), static_cast<u32>(tag), data.memory(), bytes_of(tensor),
+                [work, data](const coll::Error* error) { work->end(error); });
+  return work;
+}
+
+WorkPointer Group::receive(Tensors& tensors, std::optional<int> from, int tag) {
+  const at::Tensor& tensor = only(tensors);
+  const Contiguous data(tensor, Contiguous::Use::write);
+  auto work =
+      c10::make_intrusive<GroupWork>(runner_, rank_, from ? ::c10d::OpType::RECV : ::c10d::OpType::RECVANYSOURCE,
+                                     "softib:recv", std::vector<Tensors>{tensors}, Tensors{});
+  Letter letter{std::nullopt, static_cast<u32>(tag), data.memory(), bytes_of(tensor), nullptr};
+  if (from) letter.from = static_cast<u32>(*from);
+  letter.end = [work, data](const coll::Outcome<u32>& source) {
+    if (!source) return work->end(&source.error());
+    data.finish();
+    work->set_source(static_cast<int>(*source));
+    work->end(nullptr);
+  };
+  runner_->receive(std::move(letter));
+  return work;
+}
+
+WorkPointer Group::recv(Tensors& tensors, int from, int tag) {
+  check_root(from);
+  return receive(tensors, from, tag);
+}
+
+WorkPointer Group::recvAnysource(Tensors& tensors, int tag) { return receive(tensors, std::nullopt, tag); }
+
+void Group::monitoredBarrier(const ::c10d::BarrierOptions& options, bool name_all) {
+  std::vector<std::string> names;
+  for (int rank = 0; rank < size_; ++rank) names.push_back(runner_->name_of(static_cast<u32>(rank)));
+  const milliseconds timeout = options.timeout.count() > 0 ? options.timeout : timeout_;
+  monitored_barrier(*store_, {rank_, size_}, {++monitored_, timeout, name_all}, names);
+}
+
+}  // namespace softib::pytorch
