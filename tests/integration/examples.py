@@ -97,7 +97,21 @@ def torch_training(places):
         other.stop()
 
 
-ON_PLACES = (allreduce, torch_training)
+def training_in_cpp(places):
+    """Ranks on two hosts have the losses of one process."""
+    for name in ("train_data_parallel", "train_split_model"):
+        program = built(places, name)
+        ranks = {"SOFTIB_COMM_ID": f"host0:{free_port()}", "WORLD_SIZE": "2"}
+        other = places.start("host1", [program], RANK="1", **ranks)
+        try:
+            status, output = places.run("host0", [program], seconds=60, RANK="0", **ranks)
+            check(status == 0 and other.wait(30) == 0, f"{name}: status {status}: {output}{other.output()}")
+            check("equal (largest" in output + other.output(), f"{name}: {output}{other.output()}")
+        finally:
+            other.stop()
+
+
+ON_PLACES = (allreduce, torch_training, training_in_cpp)
 CASES = (write_with_immediate, write_with_immediate_tells_what_it_lacks, echo_by_rdma_cm)
 
 
