@@ -40,6 +40,8 @@ add_custom_target(unit_tests)
 set(softib_preloading_tests cli_test shim_preload_test shim_live_test)
 # Their code meets the sanitizers in its fuzz targets, and takes long to build.
 set(softib_fuzzed_tests topo_test cli_unit_test)
+# Computations and texts, compared with references: the sanitizers' time is better spent on what shares memory.
+set(softib_unsanitized_tests ${softib_fuzzed_tests} coll_schedule_test perf_test)
 
 # softib_test(NAME SOURCES... [LIBS ...] [LABELS ...]): one GoogleTest binary, one ctest entry.
 function(softib_test name)
@@ -49,7 +51,7 @@ function(softib_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gmock GTest::gtest_main Threads::Threads)
   # GoogleTest's macros take an optimising compiler most of a build's time, and gain nothing from it.
   target_compile_options(${name} PRIVATE -O0 -g1)
-  if(name IN_LIST softib_preloading_tests OR (SOFTIB_SANITIZE AND name IN_LIST softib_fuzzed_tests))
+  if(name IN_LIST softib_preloading_tests OR (SOFTIB_SANITIZE AND name IN_LIST softib_unsanitized_tests))
     list(APPEND ARG_LABELS no_sanitizer)
   else()
     add_dependencies(unit_tests ${name})

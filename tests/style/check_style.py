@@ -2,8 +2,10 @@
 """Style as a test: include direction, dead files, function length, forbidden words, line form, self-contained headers.
 
     check_style.py rules   [--root DIR]
-    check_style.py headers [--root DIR] [--compiler CXX] [--jobs N]
+    check_style.py headers [--root DIR] [--compiler CXX] [--jobs N] [--all]
 
+A header with a source file of its own comes first there, which is a rule. So any build but a unity build proves it to
+be self-contained, and `headers` tries the others alone; with --all it tries all, which takes minutes.
 Prints one line per finding, `file:line: what`, and exits with 1 if there is any.
 """
 
@@ -134,9 +136,15 @@ class Checker:
         for name, text in self.sources({".h", ".cpp", ".c"}):
             if name.endswith(".h") and not re.search(r"^#pragma once$", text, re.M):
                 self.report(name, 1, "no #pragma once")
+            self.check_first_include(name, include.search(text))
             for match in include.finditer(text):
                 line = text.count("\n", 0, match.start()) + 1
                 self.check_include(name, line, match.group(1), match.group(2))
+
+    def check_first_include(self, name, first):
+        own = pathlib.PurePath(name).with_suffix(".h")
+        if name.endswith(".cpp") and str(own) in self.files and (not first or not str(own).endswith(first.group(2))):
+            self.report(name, 1, f'"{own.name}" is not the first that it includes')
 
     def check_include(self, name, line, quote, target):
         parts = name.split("/")
@@ -317,8 +325,10 @@ def compile_header(root, compiler, name):
     return f"{name}:1: does not compile alone: {first}"
 
 
-def check_headers(root, compiler, jobs):
-    names = [n for n in list_files(root) if n.endswith(".h") and n.split("/")[0] in {"src", "tests", "bench", "fuzz"}]
+def check_headers(root, compiler, jobs, everything):
+    files = set(list_files(root))
+    names = [n for n in sorted(files) if n.endswith(".h") and n.split("/")[0] in {"src", "tests", "bench", "fuzz"}
+             and (everything or n[:-2] + ".cpp" not in files)]
     with concurrent.futures.ThreadPoolExecutor(max_workers=jobs) as pool:
         results = list(pool.map(lambda n: compile_header(root, compiler, n), names))
     return [r for r in results if r], len(names)
@@ -330,9 +340,10 @@ def main():
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
     parser.add_argument("--compiler", default="c++")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
     if arguments.what == "headers":
-        findings, count = check_headers(arguments.root, arguments.compiler, arguments.jobs)
+        findings, count = check_headers(arguments.root, arguments.compiler, arguments.jobs, arguments.all)
     else:
         checker = Checker(arguments.root)
         checker.check_lines()

@@ -58,6 +58,12 @@ class Rules(unittest.TestCase):
         self.write(name, text)
         self.assertTrue(any(what in f for f in self.findings()), f"not found: {what}: {self.findings()}")
 
+    def test_a_source_begins_with_its_header(self):
+        what = '"good.h" is not the first that it includes'
+        self.assertEqual(self.findings(), [])
+        self.assert_found("src/hca/good.cpp", '#include <vector>\n\n#include "hca/good.h"\n', what)
+        self.assert_found("src/hca/good.cpp", "int x;\n", what)
+
     def test_good_tree(self):
         self.assertEqual(self.findings(), [])
 
