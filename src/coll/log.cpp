@@ -16,41 +16,39 @@ namespace softib::coll {
 
 namespace {
 
-struct LevelName {
+template <typename T>
+struct Named {
   std::string_view name;
-  LogLevel level;
+  T value;
 };
-constexpr std::array<LevelName, 5> level_names{{{"NONE", LogLevel::none},
-                                                {"VERSION", LogLevel::version},
-                                                {"WARN", LogLevel::warn},
-                                                {"INFO", LogLevel::info},
-                                                {"TRACE", LogLevel::trace}}};
+constexpr std::array<Named<LogLevel>, 5> level_names{{{"NONE", LogLevel::none},
+                                                      {"VERSION", LogLevel::version},
+                                                      {"WARN", LogLevel::warn},
+                                                      {"INFO", LogLevel::info},
+                                                      {"TRACE", LogLevel::trace}}};
 
-struct SubsystemName {
-  std::string_view name;
-  Subsystem subsystem;
-};
-constexpr std::array<SubsystemName, 12> subsystem_names{{{"INIT", Subsystem::init},
-                                                         {"COLL", Subsystem::coll},
-                                                         {"P2P", Subsystem::p2p},
-                                                         {"SHM", Subsystem::shm},
-                                                         {"NET", Subsystem::net},
-                                                         {"TUNING", Subsystem::tuning},
-                                                         {"ENV", Subsystem::env},
-                                                         {"ALLOC", Subsystem::alloc},
-                                                         {"CALL", Subsystem::call},
-                                                         {"BOOTSTRAP", Subsystem::bootstrap},
-                                                         {"REG", Subsystem::reg},
-                                                         {"ALL", Subsystem::all}}};
+constexpr std::array<Named<Subsystem>, 12> subsystem_names{{{"INIT", Subsystem::init},
+                                                            {"COLL", Subsystem::coll},
+                                                            {"P2P", Subsystem::p2p},
+                                                            {"SHM", Subsystem::shm},
+                                                            {"NET", Subsystem::net},
+                                                            {"TUNING", Subsystem::tuning},
+                                                            {"ENV", Subsystem::env},
+                                                            {"ALLOC", Subsystem::alloc},
+                                                            {"CALL", Subsystem::call},
+                                                            {"BOOTSTRAP", Subsystem::bootstrap},
+                                                            {"REG", Subsystem::reg},
+                                                            {"ALL", Subsystem::all}}};
 
 bool same_word(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](unsigned char x, unsigned char y) { return std::toupper(x) == std::toupper(y); });
 }
 
-std::optional<u32> subsystem_from_name(std::string_view name) {
-  for (const SubsystemName& row : subsystem_names)
-    if (same_word(row.name, name)) return static_cast<u32>(row.subsystem);
+template <typename T, std::size_t count>
+std::optional<T> value_in(const std::array<Named<T>, count>& table, std::string_view name) {
+  for (const Named<T>& row : table)
+    if (same_word(row.name, name)) return row.value;
   return std::nullopt;
 }
 
@@ -67,11 +65,7 @@ Output& output() {
 
 }  // namespace
 
-std::optional<LogLevel> log_level_from_name(std::string_view name) {
-  for (const LevelName& row : level_names)
-    if (same_word(row.name, name)) return row.level;
-  return std::nullopt;
-}
+std::optional<LogLevel> log_level_from_name(std::string_view name) { return value_in(level_names, name); }
 
 std::optional<u32> subsystems_from_names(std::string_view names) {
   const bool all_but = names.starts_with('^');
@@ -79,9 +73,9 @@ std::optional<u32> subsystems_from_names(std::string_view names) {
   u32 named = 0;
   while (!names.empty()) {
     const std::size_t end = std::min(names.find(','), names.size());
-    const auto bits = subsystem_from_name(names.substr(0, end));
-    if (!bits) return std::nullopt;
-    named |= *bits;
+    const auto subsystem = value_in(subsystem_names, names.substr(0, end));
+    if (!subsystem) return std::nullopt;
+    named |= static_cast<u32>(*subsystem);
     names.remove_prefix(std::min(end + 1, names.size()));
   }
   if (named == 0) return std::nullopt;
@@ -101,7 +95,7 @@ u64 read_switches() {
 
 // One call for one line: lines of several processes don't mix.
 void write(LogLevel level, i32 rank, std::string_view text) {
-  const auto row = std::find_if(level_names.begin(), level_names.end(), [&](auto& r) { return r.level == level; });
+  const auto row = std::find_if(level_names.begin(), level_names.end(), [&](auto& r) { return r.value == level; });
   const std::string who = rank == no_rank ? "" : fmt::format(" [{}]", rank);
   const std::string line =
       fmt::format("{}:{}:{}{} SOFTIB {} {}\n", host_name(), ::getpid(), ::syscall(SYS_gettid), who, row->name, text);

@@ -42,8 +42,7 @@ constexpr u32 yields_of_thread = 50;
 
 Runner::Runner(std::unique_ptr<Communicator> communicator)
     : communicator_(std::move(communicator)), mailbox_(communicator_->size(), communicator_->rank()) {
-  for (const coll::Member& member : communicator_->members())
-    names_.push_back(fmt::format("rank {} on {}", member.rank, member.host));
+  for (const coll::Member& member : communicator_->members()) names_.push_back(coll::name_of(member));
   thread_ = std::thread([this] { work(); });
 }
 
@@ -53,18 +52,21 @@ std::string Runner::name_of(u32 rank) const {
   return rank < names_.size() ? names_[rank] : fmt::format("rank {}", rank);
 }
 
-void Runner::submit(Task task) {
-  std::optional<Error> stopped;
+// Why it can't be done any more, and then `item` stays as it is.
+template <typename Queue>
+std::optional<Error> Runner::ask(Queue& queue, typename Queue::value_type& item) {
   {
     const std::scoped_lock lock(asking_);
-    stopped = stopped_;
-    if (!stopped) {
-      ++unfinished_;
-      tasks_.push_back(std::move(task));
-    }
+    if (stopped_) return stopped_;
+    ++unfinished_;
+    queue.push_back(std::move(item));
   }
-  if (stopped) return task.end(&*stopped);
   asked_.notify_one();
+  return std::nullopt;
+}
+
+void Runner::submit(Task task) {
+  if (const auto stopped = ask(tasks_, task)) task.end(&*stopped);
 }
 
 void Runner::send(u32 to, u64 tag, const void* memory, u64 bytes, std::function<void(const Error*)> end) {
@@ -72,17 +74,7 @@ void Runner::send(u32 to, u64 tag, const void* memory, u64 bytes, std::function<
 }
 
 void Runner::receive(Letter letter) {
-  std::optional<Error> stopped;
-  {
-    const std::scoped_lock lock(asking_);
-    stopped = stopped_;
-    if (!stopped) {
-      ++unfinished_;
-      letters_.push_back(std::move(letter));
-    }
-  }
-  if (stopped) return letter.end(tl::unexpected(*stopped));
-  asked_.notify_one();
+  if (const auto stopped = ask(letters_, letter)) letter.end(tl::unexpected(*stopped));
 }
 
 void Runner::work() {

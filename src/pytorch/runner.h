@@ -50,6 +50,8 @@ class Runner {
     std::optional<coll::Error> error;
   };
 
+  template <typename Queue>
+  [[nodiscard]] std::optional<coll::Error> ask(Queue& queue, typename Queue::value_type& item);
   void work();
   bool turn();
   void begin_tasks(Mailbox::Due& due);

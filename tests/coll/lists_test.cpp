@@ -1,5 +1,5 @@
 // Queues told apart by stream, against a plain map of queues.
-#include "coll/transport/verbs/lists.h"
+#include "coll/transport/lists.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace softib::coll::verbs {
+namespace softib::coll {
 
 namespace {
 
@@ -63,4 +63,4 @@ TEST(Fifo, TakesFromAnywhere) {
   EXPECT_TRUE(fifo.empty());
 }
 
-}  // namespace softib::coll::verbs
+}  // namespace softib::coll

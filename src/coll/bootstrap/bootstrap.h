@@ -31,7 +31,7 @@ struct UniqueId {
   [[nodiscard]] static Outcome<UniqueId> make_apart();
 };
 
-// Names a process for people: "rank 3 on host1".
+// One process of a communicator; for people name_of() it: "rank 3 on host1".
 struct Member {
   u32 rank = 0;
   std::string host;     // gethostname()
@@ -39,6 +39,10 @@ struct Member {
   i32 process = 0;      // in its own pid namespace
   std::string address;  // the numeric address at which its bootstrap is reached
 };
+
+[[nodiscard]] inline std::string name_of(const Member& member) {
+  return "rank " + std::to_string(member.rank) + " on " + member.host;
+}
 
 struct BootstrapOptions {
   u32 ranks = 1;

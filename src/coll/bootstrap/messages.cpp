@@ -174,8 +174,6 @@ std::optional<Gather> Gather::parse(std::span<const std::byte> body) {
   return Gather{number, from.rest()};
 }
 
-std::string name_of(const Member& member) { return fmt::format("rank {} on {}", member.rank, member.host); }
-
 std::string names_of_ranks(std::span<const u32> ranks) {
   constexpr int most_runs = 16;
   std::vector<std::string> runs;

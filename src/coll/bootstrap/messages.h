@@ -116,8 +116,7 @@ struct Gather {
   return make_frame(static_cast<u16>(message), body);
 }
 
-// For people: "rank 3 on host1", "ranks 1-4, 7 and 9".
-[[nodiscard]] std::string name_of(const Member& member);
+// For people: "ranks 1-4, 7 and 9".
 [[nodiscard]] std::string names_of_ranks(std::span<const u32> ranks);
 
 }  // namespace softib::coll

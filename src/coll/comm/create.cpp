@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -17,9 +18,8 @@ struct Creed {
   u64 tuning = 0;
   u8 within = 0;   // the worst way to a rank on this host
   u8 between = 0;  // to others
-  u8 crowded = 0;
   u8 checks = 0;
-  u32 unused = 0;
+  std::array<u8, 5> unused{};  // sent as bytes: no padding
 };
 
 template <typename T>
@@ -47,14 +47,11 @@ Creed creed_of(const Bootstrap& bootstrap, const Links& links, const Tuner& tune
   const std::span<const Member> members = bootstrap.members();
   const u32 rank = bootstrap.rank();
   Creed creed{.tuning = tuner.digest(), .checks = checks};
-  u32 here = 0;
   for (u32 peer = 0; peer < members.size(); ++peer) {
     const bool local = same_host(members, rank, peer);
     u8& worst = local ? creed.within : creed.between;
     worst = std::max(worst, static_cast<u8>(links.ways[peer]));
-    here += local ? 1 : 0;
   }
-  creed.crowded = here > processors();
   return creed;
 }
 
@@ -91,7 +88,6 @@ Outcome<Tuner> agreed_tuner(Bootstrap& bootstrap, const Links& links, const Envi
                                 text_of(bootstrap.members()[rank]), text_of(bootstrap.members()[bootstrap.rank()])));
     landscape.within = std::max(landscape.within, static_cast<Way>(creed.within));
     landscape.between = std::max(landscape.between, static_cast<Way>(creed.between));
-    landscape.crowded = landscape.crowded || creed.crowded != 0;
   }
   return Tuner(std::move(landscape), environment.algo, std::move(lines));
 }

@@ -7,9 +7,7 @@
 
 namespace softib::coll {
 
-std::string text_of(const Member& member) {
-  return fmt::format("rank {} on {} (process {})", member.rank, member.host, member.process);
-}
+std::string text_of(const Member& member) { return fmt::format("{} (process {})", name_of(member), member.process); }
 
 std::optional<Error> Fate::error() const {
   if (!has_ended()) return std::nullopt;

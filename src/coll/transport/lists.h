@@ -5,7 +5,7 @@
 
 #include "coll/transport/transport.h"
 
-namespace softib::coll::verbs {
+namespace softib::coll {
 
 // First in, first out. T has `next`, a pointer that a T* can be kept in.
 template <typename T>
@@ -53,14 +53,24 @@ class Fifo {
   T* last_ = nullptr;
 };
 
+// The first one of a stream, taken out.
+template <typename T>
+T* take_of(Fifo<T>& queue, Stream stream) {
+  return queue.take([stream](const T& it) { return it.stream == stream; });
+}
+
+// Where a stream belongs in a table of 2^bits rows. Collectives count in the upper bits, lanes in the lower: a
+// multiplication mixes both into the top.
+[[nodiscard]] constexpr std::size_t row_of(Stream stream, unsigned bits) {
+  return stream * 0x9e37'79b9'7f4a'7c15 >> (64 - bits);
+}
+
 // T has `stream` too. Things of one stream come out in the order in which they went in.
 template <typename T>
 class StreamTable {
  public:
   void push(T& it) { row(it.stream).push(it); }
-  T* take(Stream stream) {
-    return row(stream).take([&](const T& it) { return it.stream == stream; });
-  }
+  T* take(Stream stream) { return take_of(row(stream), stream); }
   T* take_any() {
     for (Fifo<T>& row : rows_) {
       if (!row.empty()) return row.pop();
@@ -76,10 +86,9 @@ class StreamTable {
 
  private:
   static constexpr u32 row_bits = 5;
-  // Collectives count in the upper bits, lanes in the lower: a multiplication mixes both into the top.
-  Fifo<T>& row(Stream stream) { return rows_[stream * 0x9e37'79b9'7f4a'7c15 >> (64 - row_bits)]; }
+  Fifo<T>& row(Stream stream) { return rows_[row_of(stream, row_bits)]; }
 
   std::array<Fifo<T>, 1U << row_bits> rows_{};
 };
 
-}  // namespace softib::coll::verbs
+}  // namespace softib::coll

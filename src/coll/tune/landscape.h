@@ -20,7 +20,6 @@ struct Landscape {
   std::vector<u32> hosts;    // of each rank, by any number; empty: one host
   Way within = Way::shm;     // between ranks of a host, the worst one
   Way between = Way::verbs;  // between hosts, the worst one
-  bool crowded = false;      // some host has more ranks than processors
 
   [[nodiscard]] u32 host_count() const;
   [[nodiscard]] u32 most_on_a_host() const;

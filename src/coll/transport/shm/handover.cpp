@@ -235,9 +235,7 @@ class Handover {
     return true;
   }
 
-  [[nodiscard]] std::string who(u32 rank) const {
-    return fmt::format("rank {} on {}", rank, bootstrap_.members()[rank].host);
-  }
+  [[nodiscard]] std::string who(u32 rank) const { return name_of(bootstrap_.members()[rank]); }
 
   Bootstrap& bootstrap_;
   std::span<const u32> peers_;

@@ -87,7 +87,7 @@ class Incoming {
   u32 waiting_ = 0;        // receives that are neither done nor failed
   bool fetching_ = false;  // one of the next two has something
   std::deque<Pull> pulls_;
-  Chain<Operation> chunked_;  // in the order of the requests
+  Fifo<Operation> chunked_;  // in the order of the requests
   Matches matches_;
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "coll/transport/lists.h"
 #include "coll/transport/shm/layout.h"
 
 namespace softib::coll::shm {
@@ -21,46 +22,6 @@ struct Health {
     if (good) error = {code, std::move(text)};
     return good = false;
   }
-};
-
-// A list through `next` of its nodes, which it doesn't own.
-template <typename Node>
-class Chain {
- public:
-  [[nodiscard]] bool empty() const { return first_ == nullptr; }
-  [[nodiscard]] Node* front() const { return first_; }
-
-  void push(Node& node) {
-    node.next = nullptr;
-    (last_ ? last_->next : first_) = &node;
-    last_ = &node;
-  }
-
-  Node* pop() {
-    Node* node = first_;
-    if (node) remove(nullptr, node);
-    return node;
-  }
-
-  // The first of a stream, taken out.
-  Node* take(Stream stream) {
-    Node* before = nullptr;
-    for (Node* node = first_; node; before = node, node = node->next) {
-      if (node->stream != stream) continue;
-      remove(before, node);
-      return node;
-    }
-    return nullptr;
-  }
-
- private:
-  void remove(Node* before, Node* node) {
-    (before ? before->next : first_) = node->next;
-    if (last_ == node) last_ = before;
-  }
-
-  Node* first_ = nullptr;
-  Node* last_ = nullptr;
 };
 
 // A message that came before its receive, or its announcement.
@@ -103,10 +64,10 @@ class Matches {
   }
   void post_later(Receive& receive) { bucket(receive.stream).posted.push(receive); }
   [[nodiscard]] Receive* take_posted(Stream stream) {
-    return static_cast<Receive*>(bucket(stream).posted.take(stream));
+    return static_cast<Receive*>(take_of(bucket(stream).posted, stream));
   }
   void keep(Early& early) { bucket(early.stream).early.push(early); }
-  [[nodiscard]] Early::Owner take_early(Stream stream) { return Early::Owner(bucket(stream).early.take(stream)); }
+  [[nodiscard]] Early::Owner take_early(Stream stream) { return Early::Owner(take_of(bucket(stream).early, stream)); }
 
   // All that is posted, one after another; nullptr at the end.
   [[nodiscard]] Receive* take_any_posted() {
@@ -121,12 +82,12 @@ class Matches {
 
  private:
   struct Bucket {
-    Chain<Operation> posted;
-    Chain<Early> early;
+    Fifo<Operation> posted;
+    Fifo<Early> early;
   };
   static constexpr unsigned bits = 6;
 
-  [[nodiscard]] Bucket& bucket(Stream stream) { return buckets_[stream * 0x9e3779b97f4a7c15 >> (64 - bits)]; }
+  [[nodiscard]] Bucket& bucket(Stream stream) { return buckets_[row_of(stream, bits)]; }
 
   std::array<Bucket, std::size_t{1} << bits> buckets_{};
 };

@@ -86,13 +86,13 @@ class Outgoing {
   u64 cost_ = 0;
   u64 cost_end_ = early_most;
   u64 chunks_ = 0;
-  u32 waiting_ = 0;         // sends that are neither done nor failed
-  bool held_ = false;       // any of the next three has something; pushing_ waits for room in the chunks
-  Chain<Operation> queue_;  // sends that had no room, in order
+  u32 waiting_ = 0;        // sends that are neither done nor failed
+  bool held_ = false;      // any of the next three has something; pushing_ waits for room in the chunks
+  Fifo<Operation> queue_;  // sends that had no room, in order
   std::deque<Control> controls_;
   std::vector<Slot> slots_;
   std::vector<u32> free_slots_;
-  Chain<Operation> pushing_;  // announced sends that the peer wants in chunks, in the order of its requests
+  Fifo<Operation> pushing_;  // announced sends that the peer wants in chunks, in the order of its requests
 };
 
 }  // namespace softib::coll::shm

@@ -16,10 +16,10 @@ namespace softib::coll::shm {
 namespace {
 
 struct SharedPeer {
-  SharedPeer(u32 peer_rank, std::string host_name, Mapping mapping, Channel& in, const Arena& arena,
+  SharedPeer(u32 peer_rank, std::string for_people, Mapping mapping, Channel& in, const Arena& arena,
              PeerArena peer_arena, ProcessMemory memory, std::byte* scratch)
       : rank(peer_rank),
-        host(std::move(host_name)),
+        name(std::move(for_people)),
         theirs(std::move(mapping)),
         outgoing(*reinterpret_cast<Channel*>(theirs.data()), arena, health),
         incoming(in, outgoing, std::move(peer_arena), memory, scratch, health) {}
@@ -27,7 +27,7 @@ struct SharedPeer {
   [[nodiscard]] bool idle() const { return incoming.idle() && outgoing.idle(); }
 
   u32 rank;
-  std::string host;
+  std::string name;  // "rank 3 on host1"
   bool alive = true;
   bool active = false;  // has something under way, and progress() looks at it
   Health health;
@@ -138,14 +138,14 @@ class ShmTransport final : public Transport {
     const u64 offset = u64{received.channel} * sizeof(Channel);
     auto arena = PeerArena::of(std::move(received.arena));
     if (!size || offset + sizeof(Channel) > *size || !arena)
-      return fmt::format("rank {} on {} gave something else than its memory", member.rank, member.host);
+      return name_of(member) + " gave something else than its memory";
     auto theirs = Mapping::of(received.channels.get(), offset, sizeof(Channel));
     if (!theirs) return fmt::format("can't map memory of rank {}: {}", member.rank, error_text(theirs.error()));
     ProcessMemory memory;
     if (options.read_peers.value_or(crowded_))
       memory = ProcessMemory::of(received.process, received.key, received.key_address);
     auto* channels = reinterpret_cast<Channel*>(mine_.data());
-    peers_.push_back(std::make_unique<SharedPeer>(member.rank, member.host, std::move(*theirs), channels[index],
+    peers_.push_back(std::make_unique<SharedPeer>(member.rank, name_of(member), std::move(*theirs), channels[index],
                                                   *arena_, std::move(*arena), memory, scratch_.data()));
     by_rank_[member.rank] = peers_.back().get();
     return {};
@@ -182,7 +182,7 @@ class ShmTransport final : public Transport {
     if (!peer.alive) return;
     end(peer);
     Error error = peer.health.error;
-    error.text = fmt::format("rank {} on {} {}", peer.rank, peer.host, error.text);
+    error.text = fmt::format("{} {}", peer.name, error.text);
     broken_.push_back({peer.rank, std::move(error)});
   }
 

@@ -16,20 +16,6 @@ constexpr int most_reads = 16;         // then others have their turn
 
 }  // namespace
 
-template <typename T>
-void Incoming::Fifo<T>::push(T* one) {
-  one->next = nullptr;
-  (first ? last->next : first) = one;
-  last = one;
-}
-
-template <typename T>
-T* Incoming::Fifo<T>::pop() {
-  T* one = first;
-  if (one) first = one->next;
-  return one;
-}
-
 // Receives may be gone by now, if their owner gave them up with the transport.
 Incoming::~Incoming() {
   if (kept_ && kept_->taker) delete kept_;
@@ -40,12 +26,12 @@ Incoming::~Incoming() {
 void Incoming::add(Receive& receive) {
   ++waiting_;
   const auto at = queues_.find(receive.stream);
-  if (at == queues_.end() || !at->second.kept.first) {
-    queues_[receive.stream].posted.push(&receive);
+  if (at == queues_.end() || at->second.kept.empty()) {
+    queues_[receive.stream].posted.push(receive);
     return;
   }
   std::unique_ptr<Kept> kept(at->second.kept.pop());
-  if (!at->second.kept.first) queues_.erase(at);
+  if (at->second.kept.empty()) queues_.erase(at);
   hand_over(std::move(kept), receive);
 }
 
@@ -115,13 +101,13 @@ void Incoming::give_back(u64 bytes) {
 
 Receive* Incoming::take_posted(u64 stream) {
   const auto at = queues_.find(stream);
-  if (at == queues_.end() || !at->second.posted.first) return nullptr;
+  if (at == queues_.end() || at->second.posted.empty()) return nullptr;
   auto* receive = static_cast<Receive*>(at->second.posted.pop());
-  if (!at->second.posted.first) queues_.erase(at);
+  if (at->second.posted.empty()) queues_.erase(at);
   return receive;
 }
 
-void Incoming::keep(u64 stream, std::unique_ptr<Kept> kept) { queues_[stream].kept.push(kept.release()); }
+void Incoming::keep(u64 stream, std::unique_ptr<Kept> kept) { queues_[stream].kept.push(*kept.release()); }
 
 Incoming::Stream Incoming::read(int fd, bool& moved) {
   for (int i = 0; i < most_reads; ++i) {
@@ -314,10 +300,10 @@ void Incoming::fail_all(bool forget) {
     Fifo<Kept> whole;
     while (Kept* kept = queue.kept.pop()) {
       const bool useless = forget || kept->arrived < kept->bytes;
-      useless ? delete kept : whole.push(kept);
+      useless ? delete kept : whole.push(*kept);
     }
     queue.kept = whole;
-    at = whole.first ? std::next(at) : queues_.erase(at);
+    at = whole.empty() ? queues_.erase(at) : std::next(at);
   }
   kept_ = nullptr;
 }

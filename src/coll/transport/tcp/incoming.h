@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "coll/transport/lists.h"
 #include "coll/transport/tcp/outgoing.h"
 
 namespace softib::coll::tcp {
@@ -42,13 +43,6 @@ class Incoming {
     u64 token = 0;             // the sender's, if announced
     Receive* taker = nullptr;  // asked for while it was arriving
     Kept* next = nullptr;
-  };
-  template <typename T>
-  struct Fifo {
-    T* first = nullptr;
-    T* last = nullptr;
-    void push(T* one);
-    T* pop();
   };
   // Of one stream; one of the two is empty.
   struct Queue {

@@ -66,7 +66,7 @@ class Setup {
   [[nodiscard]] Outcome<void> agree(const Outcome<void>& mine);
   [[nodiscard]] bool any_missing() const { return std::ranges::find(state_, Link::missing) != state_.end(); }
   [[nodiscard]] std::string who(u32 peer) const {
-    return fmt::format("rank {} on {} at {}", peer, bootstrap_.members()[peer].host, doors_[peer].address.text());
+    return fmt::format("{} at {}", name_of(bootstrap_.members()[peer]), doors_[peer].address.text());
   }
 
   Bootstrap& bootstrap_;
@@ -108,9 +108,7 @@ Outcome<void> Setup::learn_doors(const Outcome<Door>& mine) {
   if (!all) return tl::unexpected(all.error());
   for (u32 rank = 0; rank < all->size(); ++rank) {
     auto door = Door::parse((*all)[rank]);
-    if (!door)
-      return coll::refuse(Code::system_error,
-                          fmt::format("rank {} on {} has no address for TCP", rank, bootstrap_.members()[rank].host));
+    if (!door) return coll::refuse(Code::system_error, name_of(bootstrap_.members()[rank]) + " has no address for TCP");
     doors_.push_back(*door);
   }
   return {};
@@ -193,7 +191,7 @@ Outcome<void> Setup::agree(const Outcome<void>& mine) {
   for (u32 rank = 0; rank < all->size(); ++rank)
     if (const Bytes& words = (*all)[rank]; !words.empty())
       return coll::refuse(Code::remote_error,
-                          fmt::format("rank {} on {}: {}", rank, bootstrap_.members()[rank].host,
+                          fmt::format("{}: {}", name_of(bootstrap_.members()[rank]),
                                       std::string_view(reinterpret_cast<const char*>(words.data()), words.size())));
   return {};
 }

@@ -67,7 +67,7 @@ bool Connection::write() {
 
 void Connection::end(std::string why, Code code) {
   if (ended_) return;
-  ended_ = Error{code, fmt::format("rank {} on {} {}", member_.rank, member_.host, why)};
+  ended_ = Error{code, fmt::format("{} {}", name_of(member_), why)};
   fd_.reset();
   outgoing_.fail_all();
   incoming_.fail_all(false);

@@ -20,7 +20,6 @@ struct Device {
   ChannelOwner channel;
   QueueOwner completions;
   ibv_device_attr limits{};
-  bool armed = false;
 };
 
 struct Port {

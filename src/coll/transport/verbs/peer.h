@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "coll/transport/verbs/lists.h"
+#include "coll/transport/lists.h"
 #include "coll/transport/verbs/registrar.h"
 #include "coll/transport/verbs/wire.h"
 
@@ -37,8 +37,6 @@ class Table {
     free_.push_back(item.id);
   }
   [[nodiscard]] T* find(u32 id) { return id < items_.size() && used_[id] ? items_[id].get() : nullptr; }
-  // The number that add() would give.
-  [[nodiscard]] u32 next_id() const { return free_.empty() ? static_cast<u32>(items_.size()) : free_.back(); }
 
  private:
   std::vector<std::unique_ptr<T>> items_;

@@ -113,7 +113,6 @@ Registration* Registrar::make(u64 begin, u64 end, Access access) {
     complain(end - begin, errno);
     return nullptr;
   }
-  registered_so_far_++;
   Registration* it = registration.get();
   all_.emplace(it, std::move(registration));
   return it;

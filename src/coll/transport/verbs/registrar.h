@@ -52,7 +52,6 @@ class Registrar {
   void forget(const void* memory, u64 bytes);
 
   [[nodiscard]] std::size_t kept() const { return kept_.size(); }
-  [[nodiscard]] u64 registered_so_far() const { return registered_so_far_; }
 
  private:
   using Kept = std::multimap<u64, Registration*>;  // by begin
@@ -77,7 +76,6 @@ class Registrar {
   u64 kept_bytes_ = 0;
   std::unordered_map<Registration*, std::unique_ptr<Registration>> all_;
   u64 clock_ = 0;
-  u64 registered_so_far_ = 0;
   bool complained_ = false;
   u32 pause_ = 0;  // attempts to leave out after a refusal: each costs a system call
 };

@@ -67,7 +67,7 @@ Setup::Setup(Bootstrap& bootstrap, const Environment& environment, std::span<con
       parts_(std::make_unique<Parts>()) {
   parts_->rank = rank_;
   const Member& me = bootstrap_.members()[rank_];
-  parts_->self = fmt::format("rank {} on {}", me.rank, me.host);
+  parts_->self = name_of(me);
   parts_->timeout = environment.ib_timeout;
   parts_->retries = environment.ib_retry_cnt;
 }
@@ -225,7 +225,7 @@ Hello Setup::say_hello() const {
 bool Setup::understand(u32 rank, const Bytes& said) {
   Hello hello;
   if (said.size() == sizeof hello) std::memcpy(&hello, said.data(), sizeof hello);
-  const std::string title = fmt::format("rank {} on {}", rank, bootstrap_.members()[rank].host);
+  const std::string title = name_of(bootstrap_.members()[rank]);
   if (hello.magic != greeting) {
     give_in(fmt::format("{} speaks another version, or has another byte order", title));
     return false;
@@ -260,7 +260,7 @@ void Setup::make_peer(u32 rank) {
   const auto& pairs = rails_[rank];
   peer->rank = rank;
   peer->index = static_cast<u32>(parts_->peers.size());
-  peer->title = fmt::format("rank {} on {}", rank, bootstrap_.members()[rank].host);
+  peer->title = name_of(bootstrap_.members()[rank]);
   peer->small_bytes = std::min<u32>(hello.slot_bytes, parts_->send_slots.slot_bytes()) - sizeof(Header);
   peer->pool_address = hello.pool_address;
   peer->pool_slot_bytes = hello.pool_slot_bytes;
