@@ -75,7 +75,8 @@ TEST(Bootstrap, RanksMeetAndGather) {
 
 TEST(Bootstrap, RanksOfSeveralProcessesMeet) {
   constexpr u32 ranks = 4;
-  const UniqueId id = made_id();
+  const MeetingElsewhere meeting = meeting_elsewhere();
+  const UniqueId& id = meeting.id;
   std::vector<Child> children;
   for (u32 rank = 0; rank < ranks; ++rank)
     children.emplace_back([&, rank] {
@@ -89,7 +90,8 @@ TEST(Bootstrap, RanksOfSeveralProcessesMeet) {
 }
 
 TEST(Bootstrap, OthersHearOfAKilledRank) {
-  const UniqueId id = made_id();
+  const MeetingElsewhere meeting = meeting_elsewhere();
+  const UniqueId& id = meeting.id;
   Child victim([&] {
     const auto bootstrap = connect_rank(id, 3, 1);
     ::pause();
@@ -117,7 +119,8 @@ TEST(Bootstrap, OthersHearOfAKilledRank) {
 
 // A data loader's workers outlive it for a while.
 TEST(Bootstrap, OthersHearOfAKilledRankThatHasForked) {
-  const UniqueId id = made_id();
+  const MeetingElsewhere meeting = meeting_elsewhere();
+  const UniqueId& id = meeting.id;
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const Fd from_worker(ends[0]), to_test(ends[1]);
@@ -137,7 +140,8 @@ TEST(Bootstrap, OthersHearOfAKilledRankThatHasForked) {
 }
 
 TEST(Bootstrap, AForkedChildSaysNothingForItsParent) {
-  auto ranks = connect_all(2, {0, 1});
+  const MeetingElsewhere meeting = meeting_elsewhere();
+  auto ranks = connect_all(meeting.id, 2, {0, 1});
   ASSERT_TRUE(ranks[0] && ranks[1]);
   EXPECT_EQ(Child([&] {
               (*ranks[1])->abort("in the child");
@@ -152,7 +156,8 @@ TEST(Bootstrap, AForkedChildSaysNothingForItsParent) {
 }
 
 TEST(Bootstrap, AKilledRankEndsAllGather) {
-  const UniqueId id = made_id();
+  const MeetingElsewhere meeting = meeting_elsewhere();
+  const UniqueId& id = meeting.id;
   Child victim([&] { return connect_rank(id, 2, 1) ? (::pause(), 0) : 1; });
   const auto bootstrap = connect_rank(id, 2, 0);
   ASSERT_TRUE(bootstrap);
@@ -168,7 +173,8 @@ TEST(Bootstrap, AKilledRankEndsAllGather) {
 
 // One of those that have come is killed before the last one comes.
 TEST(Bootstrap, AKilledRankEndsTheMeeting) {
-  const UniqueId id = made_id();
+  const MeetingElsewhere meeting = meeting_elsewhere();
+  const UniqueId& id = meeting.id;
   std::optional<Child> victim(std::in_place, [&] { return connect_rank(id, 3, 1) ? 0 : 1; });
   const std::jthread killer([&] {
     std::this_thread::sleep_for(200ms);

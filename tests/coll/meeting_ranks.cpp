@@ -3,12 +3,17 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <span>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
+
+#include "base/fd.h"
 
 namespace softib::coll::test {
 
@@ -34,7 +39,11 @@ Connected connect_rank(const UniqueId& id, u32 ranks, u32 rank, std::chrono::nan
 }
 
 std::vector<Connected> connect_all(u32 ranks, const std::vector<u32>& who, std::chrono::nanoseconds timeout) {
-  const UniqueId id = made_id();
+  return connect_all(made_id(), ranks, who, timeout);
+}
+
+std::vector<Connected> connect_all(const UniqueId& id, u32 ranks, const std::vector<u32>& who,
+                                   std::chrono::nanoseconds timeout) {
   std::vector<Connected> results;
   for (std::size_t i = 0; i < who.size(); ++i) results.emplace_back(refuse(Code::internal_error, "not run"));
   std::vector<std::jthread> threads;
@@ -72,6 +81,23 @@ int Child::wait() {
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
   pid_ = 0;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+MeetingElsewhere meeting_elsewhere() {
+  int ends[2];
+  if (::pipe(ends) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  const Fd from_server(ends[0]);
+  Fd to_test(ends[1]);
+  Child server([&] {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const UniqueId id = made_id();
+    return ::write(to_test.get(), &id, sizeof id) > 0 ? ::pause() : 1;
+  });
+  to_test.reset();
+  UniqueId id;
+  if (::read(from_server.get(), &id, sizeof id) != static_cast<ssize_t>(sizeof id))
+    throw std::runtime_error("nobody serves a meeting");
+  return {std::move(server), id};
 }
 
 Bootstrap::News next_news(Bootstrap& bootstrap) {

@@ -18,6 +18,8 @@ using Connected = Outcome<std::unique_ptr<Bootstrap>>;
 // What the ranks' connect() gave, in their order; all of them are under way at once.
 [[nodiscard]] std::vector<Connected> connect_all(u32 ranks, const std::vector<u32>& who,
                                                  std::chrono::nanoseconds timeout = std::chrono::seconds(60));
+[[nodiscard]] std::vector<Connected> connect_all(const UniqueId& id, u32 ranks, const std::vector<u32>& who,
+                                                 std::chrono::nanoseconds timeout = std::chrono::seconds(60));
 // Each with a Bootstrap, as threads. Connecting must work.
 void as_threads(u32 ranks, const std::function<void(Bootstrap& bootstrap)>& body);
 
@@ -37,6 +39,15 @@ class Child {
  private:
   pid_t pid_;
 };
+
+// A meeting that a process of its own serves, for those who fork ranks: the meeting's thread may be inside the
+// allocator at that moment, and AddressSanitizer's, unlike the C library's, would leave its locks taken in the child
+// for ever.
+struct MeetingElsewhere {
+  Child server;
+  UniqueId id;
+};
+[[nodiscard]] MeetingElsewhere meeting_elsewhere();
 
 // The next news, waited for by its descriptor.
 [[nodiscard]] Bootstrap::News next_news(Bootstrap& bootstrap);

@@ -12,6 +12,7 @@
 
 #include "call_trial.h"
 #include "coll/communicator.h"
+#include "meeting_ranks.h"
 
 namespace softib::coll::test {
 namespace {
@@ -66,13 +67,6 @@ void run_processes(const Setting& setting, u32 ranks, const Body& body, const st
   }
 }
 
-UniqueId new_id() {
-  ::setenv("SOFTIB_SOCKET_IFNAME", "lo", 1);
-  const auto made = UniqueId::make();
-  if (!made) ADD_FAILURE() << made.error().text;
-  return made ? *made : UniqueId{};
-}
-
 std::unique_ptr<Communicator> communicator_of(const UniqueId& id, u32 ranks, u32 rank, const Config& config = {}) {
   auto made = Communicator::create(id, ranks, rank, config);
   if (!made) ADD_FAILURE() << made.error().text;
@@ -89,7 +83,8 @@ TEST_P(Processes, EveryCollectiveGivesWhatTheReferenceGives) {
     std::vector<CallTrial> trials;
     for (u32 i = 0; i < 40 * effort(); ++i)
       trials.push_back(any_call(static_cast<Collective>(random() % 9), ranks, i % 10 == 0 ? 50000 : 300, random));
-    const UniqueId id = new_id();
+    const MeetingElsewhere meeting = meeting_elsewhere();
+    const UniqueId& id = meeting.id;
     run_processes(GetParam(), ranks, [&](u32 rank) {
       const auto communicator = communicator_of(id, ranks, rank);
       ASSERT_TRUE(communicator);
@@ -107,7 +102,8 @@ TEST_P(Processes, EveryCollectiveGivesWhatTheReferenceGives) {
 
 TEST_P(Processes, LongBuffersOfBothKinds) {
   constexpr u32 ranks = 3;
-  const UniqueId id = new_id();
+  const MeetingElsewhere meeting = meeting_elsewhere();
+  const UniqueId& id = meeting.id;
   run_processes(GetParam(), ranks, [&](u32 rank) {
     const auto communicator = communicator_of(id, ranks, rank);
     ASSERT_TRUE(communicator);
@@ -126,7 +122,8 @@ TEST_P(Processes, LongBuffersOfBothKinds) {
 
 TEST_P(Processes, SplitAndBack) {
   constexpr u32 ranks = 4;
-  const UniqueId id = new_id();
+  const MeetingElsewhere meeting = meeting_elsewhere();
+  const UniqueId& id = meeting.id;
   run_processes(GetParam(), ranks, [&](u32 rank) {
     const auto communicator = communicator_of(id, ranks, rank);
     ASSERT_TRUE(communicator);
@@ -149,7 +146,8 @@ TEST_P(Processes, OneThatIsKilledIsNamedAndLeftBehind) {
   for (u32 time = 0; time < 5 * effort(); ++time) {
     const u32 victim = static_cast<u32>(random() % ranks);
     const auto when = std::chrono::microseconds(random() % 20000);
-    const UniqueId id = new_id();
+    const MeetingElsewhere meeting = meeting_elsewhere();
+    const UniqueId& id = meeting.id;
     const auto body = [&](u32 rank) {
       Config config;
       config.timeout = std::chrono::seconds(20);
@@ -185,7 +183,8 @@ TEST_P(Processes, OneThatIsKilledIsNamedAndLeftBehind) {
 
 TEST_P(Processes, OneThatStopsIsNamed) {
   constexpr u32 ranks = 3;
-  const UniqueId id = new_id();
+  const MeetingElsewhere meeting = meeting_elsewhere();
+  const UniqueId& id = meeting.id;
   const auto body = [&](u32 rank) {
     Config config;
     config.timeout = milliseconds(300);
