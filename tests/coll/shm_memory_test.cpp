@@ -56,9 +56,8 @@ class Madness {
  public:
   explicit Madness(u64 seed) : random_(seed) {
     key_ = {random_(), random_()};
-    const auto memory =
-        seed % 2 ? shm::ProcessMemory::of(::getpid(), key_, reinterpret_cast<u64>(&key_)) : shm::ProcessMemory();
-    incoming_.emplace(channels_.in(), outgoing_, PeerArena(), memory, scratch_.data(), health_);
+    if (seed % 2) peer_.process = shm::ProcessMemory::of(::getpid(), key_, reinterpret_cast<u64>(&key_));
+    incoming_.emplace(channels_.in(), outgoing_, *arena_, peer_, scratch_.data(), health_);
   }
 
   void run() {
@@ -85,6 +84,7 @@ class Madness {
       send.stream = random_() % 4;
       send.bytes = bytes;
       send.lend = random_() % 2 == 0;
+      send.push = random_() % 2 == 0;
       send.memory = memory_.data();
       outgoing_.send(send);
     } else {
@@ -92,7 +92,7 @@ class Madness {
       receive.stream = random_() % 4;
       receive.bytes = bytes;
       receive.lend = random_() % 2 == 0;
-      receive.memory = memory_.data();
+      receive.memory = random_() % 2 == 0 ? memory_.data() : shared_;
       incoming_->receive(receive);
     }
   }
@@ -100,16 +100,20 @@ class Madness {
   void write_line() {
     shm::Line& line = channels_.in().lines[written_ % shm::line_count];
     const u64 sizes[]{0, 8, 40, 300, 8192, 20'000, 65'535};
-    const auto kind = static_cast<LineKind>(random_() % 30 == 0 ? random_() : 1 + random_() % 4);
+    const auto kind = static_cast<LineKind>(random_() % 30 == 0 ? random_() : 1 + random_() % 6);
     line.name = random_() % 4 == 0 ? u64{1 + random_() % 3} << 32 | random_() % 4 : random_() % 4;
     const shm::Announcement announcement{sizes[random_() % 5] * (1 + random_() % 25), random_(), random_(),
-                                         random_() % 2 ? random_() % 100'000 : shm::Announcement::nowhere};
+                                         random_() % 2 ? random_() % 100'000 : shm::Announcement::nowhere,
+                                         random_() % 2};
     std::memcpy(line.payload.data(), &announcement, sizeof announcement);
+    const u64 place = random_() % 8 ? random_() % mebibyte : random_();
+    if (kind == LineKind::place) std::memcpy(line.payload.data(), &place, sizeof place);
     const Head head{static_cast<u32>(written_ / shm::line_count + 1), kind,
                     static_cast<u16>(sizes[random_() % std::size(sizes)])};
     line.head.store(random_() % 50 ? head.word() : random_());
     ++written_;
     if (random_() % 4 == 0) channels_.in().marks[random_() % shm::chunk_count].number = random_() % 8;
+    if (random_() % 64 == 0) channels_.in().writing.now = 1;
   }
 
   void write_counter() {
@@ -129,8 +133,11 @@ class Madness {
   Channels channels_;
   std::shared_ptr<Arena> arena_ = Arena::create(64 * mebibyte).value();
   shm::Health health_;
-  shm::Outgoing outgoing_{channels_.out(), *arena_, health_};
+  std::shared_ptr<Arena> peer_arena_ = Arena::create(64 * mebibyte).value();
+  shm::PeerMemory peer_{PeerArena::of(Fd(::dup(peer_arena_->descriptor()))).value(), {}, 0};
+  shm::Outgoing outgoing_{channels_.out(), channels_.in().sender, *arena_, peer_, health_};
   std::vector<std::byte> memory_ = std::vector<std::byte>(200'000);
+  void* shared_ = arena_->allocate(200'000).value();
   std::vector<std::byte> scratch_ = std::vector<std::byte>(shm::Incoming::scratch_bytes);
   std::optional<shm::Incoming> incoming_;
   std::list<Send> sends_;
@@ -227,6 +234,137 @@ TEST(ShmArena, a_file_that_may_shrink_is_refused) {
   Fd file(::memfd_create("shrinks", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(file.get(), mebibyte), 0);
   EXPECT_FALSE(PeerArena::of(std::move(file)));
+}
+
+TEST(ShmArena, detached_memory_is_out_of_reach) {
+  const auto arena = Arena::create(64 * mebibyte).value();
+  constexpr u64 bytes = 3 * mebibyte;
+  auto* memory = static_cast<std::byte*>(arena->allocate(bytes).value());
+  auto* other = static_cast<std::byte*>(arena->allocate(bytes).value());
+  for (std::byte* block : {memory, other}) fill_pattern(bytes_of(block, bytes), 1);
+  auto peer = PeerArena::of(Fd(::dup(arena->descriptor()))).value();
+  const u64 place = *arena->place_of(memory, bytes);
+  std::byte* seen = peer.at(place, bytes);
+  arena->detach(memory + 100'000, 200'000);
+  std::memset(seen + 100'000, 0xff, 200'000);
+  EXPECT_EQ(first_difference(bytes_of(memory, bytes), 1), bytes);
+  memory[100'000] = std::byte{7};
+  EXPECT_FALSE(arena->place_of(memory + 50'000, 60'000));
+  EXPECT_TRUE(arena->place_of(memory, 50'000));
+  EXPECT_TRUE(arena->place_of(other, bytes));
+  // A peer that still writes there must not meet another block.
+  EXPECT_TRUE(arena->free(memory));
+  for (int i = 0; i < 10; ++i) {
+    auto* next = static_cast<std::byte*>(arena->allocate(bytes).value());
+    const u64 at = *arena->place_of(next, bytes);
+    EXPECT_TRUE(at + bytes <= place || at >= place + bytes);
+  }
+  EXPECT_EQ(first_difference(bytes_of(other, bytes), 1), bytes);
+}
+
+namespace {
+
+// One rank, and by hand the lines of its peer, which writes or is written to.
+class WriterTest : public testing::Test {
+ protected:
+  static constexpr u64 bytes = u64{1} << 20;
+
+  void write_line(u64 number, LineKind kind, u64 name, const shm::Announcement& payload) {
+    shm::Line& line = channels_.in().lines[number];
+    line.name = name;
+    std::memcpy(line.payload.data(), &payload, sizeof payload);
+    line.head.store(Head{1, kind, 0}.word());
+  }
+  void end() {
+    outgoing_.fail_all();
+    incoming_.fail_all();
+  }
+
+  Channels channels_;
+  std::shared_ptr<Arena> arena_ = Arena::create(64 * mebibyte).value();
+  std::shared_ptr<Arena> peer_arena_ = Arena::create(64 * mebibyte).value();
+  shm::PeerMemory peer_{PeerArena::of(Fd(::dup(peer_arena_->descriptor()))).value(), {}, 0};
+  shm::Health health_;
+  shm::Outgoing outgoing_{channels_.out(), channels_.in().sender, *arena_, peer_, health_};
+  std::vector<std::byte> scratch_ = std::vector<std::byte>(shm::Incoming::scratch_bytes);
+  shm::Incoming incoming_{channels_.in(), outgoing_, *arena_, peer_, scratch_.data(), health_};
+};
+
+}  // namespace
+
+TEST_F(WriterTest, stopped_within_a_piece_reaches_nobody_once_given_up) {
+  auto* memory = static_cast<std::byte*>(arena_->allocate(bytes).value());
+  Receive receive;
+  receive.stream = 1;
+  receive.bytes = bytes;
+  receive.memory = memory;
+  incoming_.receive(receive);
+  write_line(0, LineKind::announcement, 1, {bytes, 77, 0, shm::Announcement::nowhere, 1});
+  incoming_.progress();
+  const shm::Line& answer = channels_.out().lines[0];
+  ASSERT_EQ(Head::of(answer.head.load()).kind, LineKind::place);
+  u64 place = 0;
+  std::memcpy(&place, answer.payload.data(), sizeof place);
+  auto mine = PeerArena::of(Fd(::dup(arena_->descriptor()))).value();
+  std::byte* seen = mine.at(place, bytes);
+  channels_.in().writing.now = 1;
+  fill_pattern(bytes_of(seen, bytes), 5);
+  end();
+  EXPECT_EQ(receive.state, State::failed);
+  std::memset(seen, 0xff, bytes);
+  EXPECT_EQ(first_difference(bytes_of(memory, bytes), 5), bytes);
+}
+
+TEST_F(WriterTest, does_not_begin_a_piece_for_a_peer_that_gave_up) {
+  auto* memory = static_cast<std::byte*>(arena_->allocate(bytes).value());
+  fill_pattern(bytes_of(memory, bytes), 5);
+  auto* target = static_cast<std::byte*>(peer_arena_->allocate(bytes).value());
+  Send send;
+  send.stream = 1;
+  send.bytes = bytes;
+  send.memory = memory;
+  send.push = true;
+  outgoing_.send(send);
+  const u64 place = *peer_arena_->place_of(target, bytes);
+  write_line(0, LineKind::place, send.token, {place});
+  incoming_.progress();
+  channels_.in().sender.closed = 1;
+  outgoing_.progress();
+  EXPECT_FALSE(health_.good);
+  EXPECT_EQ(channels_.out().writing.now, 0U);
+  EXPECT_TRUE(std::all_of(target, target + bytes, [](std::byte byte) { return byte == std::byte{0}; }));
+  end();
+  EXPECT_EQ(send.state, State::failed);
+}
+
+TEST_F(WriterTest, writes_where_it_is_told_and_nowhere_else) {
+  auto* memory = static_cast<std::byte*>(arena_->allocate(bytes).value());
+  fill_pattern(bytes_of(memory, bytes), 5);
+  auto* target = static_cast<std::byte*>(peer_arena_->allocate(3 * bytes).value());
+  Send send;
+  send.stream = 1;
+  send.bytes = bytes - 13;
+  send.memory = memory;
+  send.push = true;
+  outgoing_.send(send);
+  write_line(0, LineKind::place, send.token, {*peer_arena_->place_of(target + bytes + 5, bytes)});
+  incoming_.progress();
+  while (send.state == State::waiting) ASSERT_TRUE(outgoing_.progress());
+  EXPECT_EQ(Head::of(channels_.out().lines[1].head.load()).kind, LineKind::written);
+  EXPECT_EQ(first_difference({target + bytes + 5, bytes - 13}, 5), bytes - 13);
+  const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+  EXPECT_TRUE(std::all_of(target, target + bytes + 5, is_zero));
+  EXPECT_TRUE(std::all_of(target + 2 * bytes - 8, target + 3 * bytes, is_zero));
+  // Nor beyond the end of what the peer has.
+  Send second;
+  second.stream = 1;
+  second.bytes = bytes;
+  second.memory = memory;
+  outgoing_.send(second);
+  write_line(1, LineKind::place, second.token, {64 * mebibyte - 5});
+  incoming_.progress();
+  EXPECT_FALSE(health_.good);
+  end();
 }
 
 TEST(ShmMemory, nonsense_of_a_peer_harms_nobody) {

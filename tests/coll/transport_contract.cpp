@@ -59,6 +59,7 @@ std::unique_ptr<Sent> send(Node& node, const Message& message) {
   sent->operation.stream = message.stream;
   sent->operation.bytes = message.bytes;
   sent->operation.lend = message.lend;
+  sent->operation.push = message.number % 2 == 0;
   sent->operation.memory = message.bytes ? sent->memory.get() : nullptr;
   node.transport().send(sent->operation);
   return sent;

@@ -51,6 +51,7 @@ void prepare_send(Slot& slot, u32 peer, Stream stream, const void* memory, u64 b
   slot.sends = true;
   reset(slot.send, peer, stream, bytes, lend);
   slot.send.memory = memory;
+  slot.send.push = false;
 }
 
 void prepare_receive(Slot& slot, u32 peer, Stream stream, void* memory, u64 bytes, bool lend) {
@@ -201,12 +202,15 @@ u64 Executor::start_messages(std::span<const DirectMessage> messages) {
   run.places_busy = 1;
   LaneRun& lane = run.places[0];
   if (lane.slots.size() < messages.size()) lane.slots.resize(messages.size());
+  const auto sends = std::count_if(messages.begin(), messages.end(), [](const auto& it) { return it.sends; });
+  const bool push = 2 * static_cast<std::size_t>(sends) <= messages.size();
   active_.push_back(std::move(owned));
   for (u32 i = 0; i < messages.size(); ++i) {
     const DirectMessage& message = messages[i];
     Slot& slot = lane.slots[i];
     if (message.sends) {
       prepare_send(slot, message.peer, message_stream, message.memory, message.bytes, false);
+      slot.send.push = push;
       begin_send(slot);
     } else {
       prepare_receive(slot, message.peer, message_stream, message.memory, message.bytes, false);
@@ -309,6 +313,7 @@ void Executor::post_send(Run& run, LaneRun& lane, u32 number, const Step& step) 
   Slot& slot = lane.slots[number];
   prepare_send(slot, step.peer, lane.stream, readable(run, lane, step.from), step.from.count * size_of(run.work.type),
                step.lend);
+  slot.send.push = lane.planned->pushes[number];
   begin_send(slot);
   (step.lend ? lane.lent : lane.waiting).push_back(number);
 }

@@ -48,6 +48,17 @@ void find_lent(PlannedLane& lane) {
   }
 }
 
+void find_pushes(PlannedLane& lane) {
+  const Schedule& schedule = lane.schedule;
+  for (std::size_t round = 0; round < schedule.rounds(); ++round) {
+    const std::span<const Step> steps = schedule.round(round);
+    const auto sends = std::count_if(steps.begin(), steps.end(), [](const Step& s) { return order_in_round(s) == 0; });
+    const auto receives =
+        std::count_if(steps.begin(), steps.end(), [](const Step& s) { return order_in_round(s) == 1; });
+    for (const Step& step : steps) lane.pushes.push_back(step.kind == Kind::send && sends <= receives);
+  }
+}
+
 }  // namespace
 
 Plan::Plan() = default;
@@ -62,6 +73,7 @@ std::unique_ptr<Plan> make_plan(const AlgorithmRow& row, const Problem& problem,
     lane.schedule = std::move(schedule);
     order_rounds(lane.schedule);
     find_lent(lane);
+    find_pushes(lane);
     plan->scratch = std::max(plan->scratch, lane.schedule.scratch);
     plan->steps = std::max(plan->steps, lane.schedule.steps.size());
   }

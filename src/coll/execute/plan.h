@@ -19,6 +19,8 @@ struct PlannedLane {
   Schedule schedule;
   // For each operand of Schedule::operands: the step that receives it and may be shown lent memory, or no_step.
   std::vector<u32> lent_by;
+  // For each step whether it is a send of a round that has as many receives: Send::push.
+  std::vector<bool> pushes;
 };
 
 // One collective on this rank for given counts, with as many lanes as the tuner chose. Knows no memory and no type, so

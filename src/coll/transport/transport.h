@@ -47,6 +47,9 @@ struct Operation {
 // Done when its memory may be written again; with `lend`, when the receiver has given it back.
 struct Send : Operation {
   const void* memory = nullptr;
+  // This rank has no more to send than others have, so where it can it writes the message to its place itself. Else
+  // receivers fetch it, several at the same time.
+  bool push = false;
 };
 
 // Done when the data is there: in `memory`, in the sink, or with `lend` at `data` until release() is called.

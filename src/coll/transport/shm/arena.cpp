@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "base/error_text.h"
 
@@ -108,9 +109,33 @@ bool Arena::free(void* memory) {
   const auto block = blocks_.find(offset);
   if (block == blocks_.end()) return false;
   give_back(file_.get(), offset, block->second);
-  add_free(free_, offset, block->second);
+  if (is_detached(offset, block->second))
+    ::mmap(memory, block->second, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  else
+    add_free(free_, offset, block->second);
   blocks_.erase(block);
   return true;
+}
+
+void Arena::detach(void* memory, u64 bytes) {
+  const std::lock_guard guard(lock_);
+  const u64 offset = reinterpret_cast<u64>(memory) - reinterpret_cast<u64>(mapping_.data());
+  const u64 first = offset / page_bytes * page_bytes;
+  const u64 length = round_up(offset + bytes, page_bytes) - first;
+  std::byte* target = mapping_.data() + first;
+  void* pages = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return;
+  std::memcpy(pages, target, length);
+  if (::mremap(pages, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, target) == MAP_FAILED)
+    ::munmap(pages, length);
+  else
+    detached_[first] = length;
+}
+
+bool Arena::is_detached(u64 offset, u64 bytes) const {
+  return std::any_of(detached_.begin(), detached_.end(), [&](const auto& part) {
+    return part.first < offset + bytes && offset < part.first + part.second;
+  });
 }
 
 std::optional<u64> Arena::place_of(const void* memory, u64 bytes) const {
@@ -120,7 +145,8 @@ std::optional<u64> Arena::place_of(const void* memory, u64 bytes) const {
   auto block = blocks_.upper_bound(offset);
   if (block == blocks_.begin()) return std::nullopt;
   --block;
-  return offset + bytes <= block->first + block->second ? std::optional(offset) : std::nullopt;
+  if (offset + bytes > block->first + block->second || is_detached(offset, bytes)) return std::nullopt;
+  return offset;
 }
 
 u64 Arena::allocated() const {
@@ -139,7 +165,7 @@ std::optional<PeerArena> PeerArena::of(Fd file) {
   return arena;
 }
 
-const std::byte* PeerArena::at(u64 place, u64 bytes) {
+std::byte* PeerArena::at(u64 place, u64 bytes) {
   if (place > size_ || bytes > size_ - place) return nullptr;
   const u64 end = place + bytes;
   if (mappings_.empty() || mappings_.back().size() < end)

@@ -26,21 +26,27 @@ class Arena {
 
   // Where in the file these bytes are; nothing if they are not all in one block.
   [[nodiscard]] std::optional<u64> place_of(const void* memory, u64 bytes) const;
+  // For memory of a block that a peer may still write to, who can't be told to stop: what is written there in the file
+  // from now on isn't seen here. The pages keep what they hold, other ranks reach them no more, and the block's place
+  // in the file isn't used again. Without memory for that nothing happens.
+  void detach(void* memory, u64 bytes);
   [[nodiscard]] int descriptor() const { return file_.get(); }
   [[nodiscard]] u64 capacity() const { return mapping_.size(); }
   [[nodiscard]] u64 allocated() const;  // bytes, whole pages
 
  private:
   Arena(Fd file, Mapping mapping);
+  [[nodiscard]] bool is_detached(u64 offset, u64 bytes) const;
 
   Fd file_;
   Mapping mapping_;
   mutable std::mutex lock_;
   std::map<u64, u64> free_;    // length by offset; neighbours are joined
   std::map<u64, u64> blocks_;  // in use
+  std::map<u64, u64> detached_;
 };
 
-// A peer's arena, as far as it was needed.
+// A peer's arena, as far as it was needed. It can be written to as well, where the peer has asked for that.
 class PeerArena {
  public:
   PeerArena() = default;
@@ -49,7 +55,7 @@ class PeerArena {
 
   // The bytes at an offset of the file. Valid as long as this object. nullptr: not within the file, or no address
   // space left for it.
-  [[nodiscard]] const std::byte* at(u64 place, u64 bytes);
+  [[nodiscard]] std::byte* at(u64 place, u64 bytes);
 
  private:
   [[nodiscard]] bool map(u64 end);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "coll/kernels/kernels.h"
@@ -11,9 +12,10 @@ namespace softib::coll::shm {
 
 namespace {
 
-// Of a message at one go, before others have their turn. Multiples of 64.
-constexpr u64 pulled_at_once = u64{1} << 20;
-static_assert(Incoming::scratch_bytes % 64 == 0 && chunk_bytes % 64 == 0);
+// What is pulled goes past the caches from there on. The peer has often read the old content of the target, as programs
+// use buffers again; to store into lines that both caches hold takes the other one's leave for each of them.
+constexpr u64 streamed_pull_least = u64{32} << 10;
+static_assert(Incoming::scratch_bytes % 64 == 0 && chunk_bytes % 64 == 0 && fetched_at_once % 64 == 0);
 
 }  // namespace
 
@@ -76,6 +78,15 @@ bool Incoming::take_control(const Line& line, LineKind kind) {
     case LineKind::finished:
       return answers_.finished(line.name) ||
              health_.spoil(Code::remote_error, "has read a message that it wasn't offered");
+    case LineKind::place: {
+      u64 place = 0;
+      std::memcpy(&place, line.payload.data(), sizeof place);
+      return answers_.placed(line.name, place) ||
+             health_.spoil(Code::remote_error, "wants a message that it wasn't offered, or wants it nowhere");
+    }
+    case LineKind::written:
+      return take_written(line.name) ||
+             health_.spoil(Code::remote_error, "has written a message that it wasn't asked for");
   }
   return health_.spoil(Code::remote_error, "wrote what is no message into shared memory");
 }
@@ -156,17 +167,36 @@ bool Incoming::begin(Receive& receive, const Announcement& announcement) {
     done(receive);
     return true;
   }
-  if (announcement.place != Announcement::nowhere || memory_.readable()) return begin_pull(receive, announcement);
+  if (ask_for_write(receive, announcement)) return true;
+  if (announcement.place != Announcement::nowhere || peer_.process.readable()) return begin_pull(receive, announcement);
   answers_.say(LineKind::request, receive.token);
   chunked_.push(receive);
   fetching_ = true;
   return true;
 }
 
+// False: there is another way.
+bool Incoming::ask_for_write(Receive& receive, const Announcement& announcement) {
+  if (announcement.push != 1 || receive.lend || receive.sink || receive.bytes < push_least) return false;
+  const auto place = arena_.place_of(receive.memory, receive.bytes);
+  if (!place) return false;
+  answers_.say(LineKind::place, receive.token, *place);
+  placed_.push(receive);
+  return true;
+}
+
+bool Incoming::take_written(u64 token) {
+  auto* receive = static_cast<Receive*>(placed_.front());
+  if (!receive || receive->token != token) return false;
+  placed_.pop();
+  done(*receive);
+  return true;
+}
+
 bool Incoming::begin_pull(Receive& receive, const Announcement& announcement) {
   const std::byte* mapped = nullptr;
   if (announcement.place != Announcement::nowhere) {
-    mapped = arena_.at(announcement.place, receive.bytes);
+    mapped = peer_.arena.at(announcement.place, receive.bytes);
     if (!mapped) {
       failed(receive);
       return health_.spoil(Code::remote_error, "shares memory that can't be mapped");
@@ -190,8 +220,8 @@ bool Incoming::fetch() {
   return moved;
 }
 
-void Incoming::hand(Receive& receive, const std::byte* data, u64 bytes) {
-  const auto stores = receive.bytes >= kernels::streaming_bytes ? kernels::Stores::streaming : kernels::Stores::cached;
+void Incoming::hand(Receive& receive, const std::byte* data, u64 bytes, u64 streamed_from) {
+  const auto stores = receive.bytes >= streamed_from ? kernels::Stores::streaming : kernels::Stores::cached;
   if (receive.sink)
     receive.sink->take(receive.progress, data, bytes);
   else
@@ -207,14 +237,14 @@ bool Incoming::still_valid() {
 bool Incoming::pull_some() {
   const Pull pull = pulls_.front();
   Receive& receive = *pull.receive;
-  for (u64 end = std::min(receive.bytes, receive.progress + pulled_at_once); receive.progress < end;) {
+  for (u64 end = std::min(receive.bytes, receive.progress + fetched_at_once); receive.progress < end;) {
     u64 bytes = end - receive.progress;
     if (pull.mapped) {
-      hand(receive, pull.mapped + receive.progress, bytes);
+      hand(receive, pull.mapped + receive.progress, bytes, streamed_pull_least);
     } else {
       if (receive.sink) bytes = std::min(bytes, scratch_bytes);
       std::byte* into = receive.sink ? scratch_ : static_cast<std::byte*>(receive.memory) + receive.progress;
-      if (!memory_.read(into, pull.address + receive.progress, bytes))
+      if (!peer_.process.read(into, pull.address + receive.progress, bytes))
         return !health_.spoil(Code::remote_error, "has left, or its memory can't be read any more");
       if (receive.sink) receive.sink->take(receive.progress, into, bytes);
     }
@@ -234,7 +264,7 @@ bool Incoming::take_chunks() {
     if (channel_.marks[index].number.load(std::memory_order_acquire) != chunks_ + 1) break;
     auto& receive = static_cast<Receive&>(*chunked_.front());
     const u64 bytes = std::min(chunk_bytes, receive.bytes - receive.progress);
-    hand(receive, channel_.chunks[index].data(), bytes);
+    hand(receive, channel_.chunks[index].data(), bytes, kernels::streaming_bytes);
     receive.progress += bytes;
     channel_.taken.chunks.store(++chunks_, std::memory_order_release);
     moved = true;
@@ -245,7 +275,23 @@ bool Incoming::take_chunks() {
   return moved;
 }
 
+// The peer may be in the middle of a piece. It has ended since, or will see that it is over when it begins the next
+// one, or has been stopped right there.
+void Incoming::take_back_places() {
+  constexpr auto longest = std::chrono::milliseconds(50);
+  const auto writes = [this] { return channel_.writing.now.load(std::memory_order_seq_cst) != 0; };
+  const auto end = std::chrono::steady_clock::now() + longest;
+  bool in_doubt = !placed_.empty() && writes();
+  while (in_doubt && std::chrono::steady_clock::now() < end)
+    in_doubt = !has_ended(peer_.process_id, std::chrono::milliseconds(1)) && writes();
+  while (Operation* placed = placed_.pop()) {
+    placed->state = State::failed;
+    if (in_doubt) arena_.detach(static_cast<Receive*>(placed)->memory, placed->bytes);
+  }
+}
+
 void Incoming::fail_all() {
+  take_back_places();
   while (Receive* receive = matches_.take_any_posted()) receive->state = State::failed;
   while (Operation* receive = chunked_.pop()) receive->state = State::failed;
   for (const Pull& pull : pulls_) pull.receive->state = State::failed;

@@ -4,21 +4,14 @@
 #include <deque>
 
 #include "coll/transport/shm/outgoing.h"
-#include "coll/transport/shm/process_memory.h"
 
 namespace softib::coll::shm {
 
 class Incoming {
  public:
   // `scratch`: scratch_bytes for what a sink takes. What must be said to the peer goes through `answers`.
-  Incoming(Channel& channel, Outgoing& answers, PeerArena arena, ProcessMemory memory, std::byte* scratch,
-           Health& health)
-      : channel_(channel),
-        answers_(answers),
-        arena_(std::move(arena)),
-        memory_(memory),
-        scratch_(scratch),
-        health_(health) {}
+  Incoming(Channel& channel, Outgoing& answers, Arena& arena, PeerMemory& peer, std::byte* scratch, Health& health)
+      : channel_(channel), answers_(answers), arena_(arena), peer_(peer), scratch_(scratch), health_(health) {}
   static constexpr u64 scratch_bytes = u64{128} << 10;
 
   // True if anything moved, if only this receive.
@@ -36,6 +29,7 @@ class Incoming {
   }
   [[nodiscard]] bool idle() const { return waiting_ == 0; }
 
+  // When this returns nothing writes to the memory of the receives any more. After Outgoing::fail_all() of this peer.
   void fail_all();
 
  private:
@@ -64,9 +58,12 @@ class Incoming {
   [[nodiscard]] bool deliver(Receive& receive, const std::byte* data, u64 bytes);
   [[nodiscard]] bool begin(Receive& receive, const Announcement& announcement);
   [[nodiscard]] bool begin_pull(Receive& receive, const Announcement& announcement);
+  [[nodiscard]] bool ask_for_write(Receive& receive, const Announcement& announcement);
+  [[nodiscard]] bool take_written(u64 token);
+  void take_back_places();
   bool pull_some();
   bool take_chunks();
-  void hand(Receive& receive, const std::byte* data, u64 bytes);
+  void hand(Receive& receive, const std::byte* data, u64 bytes, u64 streamed_from);
   void done(Receive& receive);
   void failed(Receive& receive);
   bool fits(Receive& receive, u64 bytes);
@@ -75,8 +72,8 @@ class Incoming {
 
   Channel& channel_;
   Outgoing& answers_;
-  PeerArena arena_;
-  ProcessMemory memory_;
+  Arena& arena_;
+  PeerMemory& peer_;
   std::byte* scratch_;
   Health& health_;
   u64 lines_ = 0;
@@ -88,6 +85,7 @@ class Incoming {
   bool fetching_ = false;  // one of the next two has something
   std::deque<Pull> pulls_;
   Fifo<Operation> chunked_;  // in the order of the requests
+  Fifo<Operation> placed_;   // the peer writes them, in this order
   Matches matches_;
 };
 

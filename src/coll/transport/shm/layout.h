@@ -27,6 +27,12 @@ inline constexpr u64 early_most = u64{1} << 20;
 inline constexpr u64 chunk_count = 4;
 inline constexpr u64 chunk_bytes = u64{32} << 10;
 inline constexpr u64 chunks_at_once = 1;  // before the other direction has its turn
+// From there on a sender writes into the receiver's arena itself, where both want it.
+inline constexpr u64 push_least = u64{8} << 10;
+// ... at one go: whoever gives a peer up may have to wait for that long.
+inline constexpr u64 pushed_piece = u64{64} << 10;
+// Of a message in place at one go, before others have their turn.
+inline constexpr u64 fetched_at_once = u64{1} << 20;
 // From there on the sender writes past its caches. Lines that one core has just written are slow to get for another one
 // (some CPUs give a twentieth of the memory's rate); fetching them from memory or a shared cache is not.
 inline constexpr u64 streamed_least = u64{4} << 10;
@@ -36,6 +42,8 @@ enum class LineKind : u8 {
   announcement = 2,  // of a message that stays where it is until the receiver wants it
   request = 3,       // the receiver of an announced message wants it in chunks
   finished = 4,      // the receiver of an announced message has read it
+  place = 5,         // the receiver of an announced message wants it written to this place of its arena
+  written = 6,       // an announced message is at that place
 };
 
 // The word of a line that is written last. A line is full when its turn is how many times the ring was gone round.
@@ -70,6 +78,7 @@ struct Announcement {
   u64 token = 0;        // the sender's
   u64 address = 0;      // in the sender's process
   u64 place = nowhere;  // in the sender's arena
+  u64 push = 0;         // 1: the sender would write it itself
 };
 static_assert(sizeof(Announcement) <= inline_most);
 
@@ -89,9 +98,16 @@ struct alignas(line_pair) Closed {
   std::atomic<u32> closed;  // the sender has given up; memory that it announced may hold anything
 };
 
+// Not 0: the sender is writing into the receiver's arena. It looks whether the receiver has given up after it has said
+// so here, and the receiver looks here after it has given up: so one of them sees the other.
+struct alignas(line_pair) Writing {
+  std::atomic<u32> now;
+};
+
 struct Channel {
   Taken taken;    // written by the receiver
   Closed sender;  // and all that follows by the sender
+  Writing writing;
   alignas(line_pair) std::array<Line, line_count> lines;
   alignas(line_pair) std::array<ChunkMark, chunk_count> marks;
   alignas(4096) std::array<std::byte, data_bytes> data;

@@ -17,15 +17,17 @@ void Outgoing::send_otherwise(Send& send) {
   held_ = true;
 }
 
-void Outgoing::say(LineKind kind, u64 token) {
-  if (!controls_.empty() || !has_line()) {
-    controls_.push_back({kind, token});
-    held_ = true;
-    return;
-  }
+void Outgoing::say(LineKind kind, u64 token, u64 place) {
+  if (controls_.empty() && has_line()) return put_control({kind, token, place});
+  controls_.push_back({kind, token, place});
+  held_ = true;
+}
+
+void Outgoing::put_control(const Control& control) {
   Line& line = next_line();
-  line.name = token;
-  publish(line, kind, 0);
+  line.name = control.token;
+  std::memcpy(line.payload.data(), &control.place, sizeof control.place);
+  publish(line, control.kind, 0);
 }
 
 // Sees what the peer has taken out meanwhile. False if its numbers can't be.
@@ -54,8 +56,8 @@ bool Outgoing::put(Send& send) {
     put_inline(send);
     return true;
   }
-  const bool lent = send.lend && send.bytes >= lend_least;
-  const auto place = lent || send.bytes > eager_most ? arena_.place_of(send.memory, send.bytes) : std::nullopt;
+  const bool stays = (send.lend && send.bytes >= lend_least) || (send.push && send.bytes >= push_least);
+  const auto place = stays || send.bytes > eager_most ? arena_.place_of(send.memory, send.bytes) : std::nullopt;
   if (send.bytes <= eager_most && !place && affordable(send.bytes)) return put_data(send);
   announce(send, place.value_or(Announcement::nowhere));
   return true;
@@ -88,7 +90,8 @@ void Outgoing::announce(Send& send, u64 place) {
   slot.requested = false;
   send.token = u64{++slot.use} << 32 | index;
   send.progress = 0;
-  const Announcement announcement{send.bytes, send.token, reinterpret_cast<u64>(send.memory), place};
+  const Announcement announcement{send.bytes, send.token, reinterpret_cast<u64>(send.memory), place,
+                                  send.push ? 1U : 0U};
   Line& line = next_line();
   line.name = send.stream;
   std::memcpy(line.payload.data(), &announcement, sizeof announcement);
@@ -125,12 +128,21 @@ bool Outgoing::requested(u64 token) {
   return true;
 }
 
+bool Outgoing::placed(u64 token, u64 place) {
+  Slot* slot = slot_of(token);
+  if (!slot || slot->requested) return false;
+  std::byte* to = peer_.arena.at(place, slot->send->bytes);
+  if (!to) return false;
+  slot->requested = true;
+  writes_.push_back({slot->send, to});
+  held_ = true;
+  return true;
+}
+
 bool Outgoing::progress() {
   bool moved = false;
   for (; !controls_.empty() && has_line(); controls_.pop_front()) {
-    Line& line = next_line();
-    line.name = controls_.front().token;
-    publish(line, controls_.front().kind, 0);
+    put_control(controls_.front());
     moved = true;
   }
   while (controls_.empty() && !queue_.empty()) {
@@ -141,6 +153,7 @@ bool Outgoing::progress() {
     moved = true;
   }
   moved |= push_chunks();
+  moved |= write_some();
   note_held();
   return moved;
 }
@@ -168,6 +181,35 @@ bool Outgoing::push_chunks() {
   return moved;
 }
 
+bool Outgoing::write_some() {
+  if (writes_.empty()) return false;
+  const Write write = writes_.front();
+  Send& send = *write.send;
+  for (u64 end = std::min(send.bytes, send.progress + fetched_at_once); send.progress < end;) {
+    const u64 bytes = std::min(pushed_piece, send.bytes - send.progress);
+    if (!write_piece(write, bytes)) return !health_.spoil(Code::remote_error, "gave up");
+    send.progress += bytes;
+  }
+  if (send.progress < send.bytes) return true;
+  writes_.pop_front();
+  const u64 token = send.token;
+  end(*slot_of(token));
+  say(LineKind::written, token);
+  return true;
+}
+
+// False: the peer has given up, and its memory is its own again.
+bool Outgoing::write_piece(const Write& write, u64 bytes) {
+  const u64 at = write.send->progress;
+  channel_.writing.now.store(1, std::memory_order_seq_cst);
+  const bool wanted = peer_end_.closed.load(std::memory_order_seq_cst) == 0;
+  if (wanted)
+    kernels::copy(write.to + at, static_cast<const std::byte*>(write.send->memory) + at, bytes,
+                  kernels::Stores::streaming);
+  channel_.writing.now.store(0, std::memory_order_release);
+  return wanted;
+}
+
 void Outgoing::fail_all() {
   // Before this rank's memory changes: whoever reads there looks at this afterwards.
   channel_.sender.closed.store(1, std::memory_order_seq_cst);
@@ -176,6 +218,7 @@ void Outgoing::fail_all() {
     if (slot.send) slot.send->state = State::failed;
   while (pushing_.pop()) {
   }
+  writes_.clear();
   slots_.clear();
   free_slots_.clear();
   controls_.clear();

@@ -6,12 +6,22 @@
 
 #include "coll/transport/shm/arena.h"
 #include "coll/transport/shm/matching.h"
+#include "coll/transport/shm/process_memory.h"
 
 namespace softib::coll::shm {
 
+// What a peer has that is not in a channel.
+struct PeerMemory {
+  PeerArena arena;
+  ProcessMemory process;
+  i32 process_id = 0;  // 0: not known
+};
+
 class Outgoing {
  public:
-  Outgoing(Channel& channel, const Arena& arena, Health& health) : channel_(channel), arena_(arena), health_(health) {}
+  // `peer_end`: of the channel in the other direction.
+  Outgoing(Channel& channel, const Closed& peer_end, const Arena& arena, PeerMemory& peer, Health& health)
+      : channel_(channel), peer_end_(peer_end), arena_(arena), peer_(peer), health_(health) {}
 
   // What costs time is here, so that it becomes a part of its callers.
   void send(Send& send) {
@@ -20,11 +30,12 @@ class Outgoing {
     else
       send_otherwise(send);
   }
-  // A line about a message of the peer's.
-  void say(LineKind kind, u64 token);
+  // A line about a message of the peer's, or that one of this rank's is written.
+  void say(LineKind kind, u64 token, u64 place = Announcement::nowhere);
   // What the peer says about a message that was announced to it. False: that makes no sense.
   [[nodiscard]] bool requested(u64 token);
   [[nodiscard]] bool finished(u64 token);
+  [[nodiscard]] bool placed(u64 token, u64 place);
 
   // Writes what had no room before. True if anything moved.
   bool progress();
@@ -45,6 +56,12 @@ class Outgoing {
   struct Control {
     LineKind kind;
     u64 token;
+    u64 place;
+  };
+  // An announced message that this rank writes to where it belongs.
+  struct Write {
+    Send* send;
+    std::byte* to;
   };
 
   [[nodiscard]] bool has_line() { return lines_ != lines_end_ || (look() && lines_ != lines_end_); }
@@ -69,14 +86,19 @@ class Outgoing {
     line.head.store(head.word(), std::memory_order_release);
     ++lines_;
   }
-  void note_held() { held_ = !queue_.empty() || !controls_.empty() || !pushing_.empty(); }
+  void put_control(const Control& control);
+  void note_held() { held_ = !queue_.empty() || !controls_.empty() || !pushing_.empty() || !writes_.empty(); }
   [[nodiscard]] Line& next_line() { return channel_.lines[lines_ % line_count]; }
   [[nodiscard]] Slot* slot_of(u64 token);
   void end(Slot& slot);
   bool push_chunks();
+  bool write_some();
+  [[nodiscard]] bool write_piece(const Write& write, u64 bytes);
 
   Channel& channel_;
+  const Closed& peer_end_;
   const Arena& arena_;
+  PeerMemory& peer_;
   Health& health_;
   // Each with the number up to which the peer's last known state lets it go.
   u64 lines_ = 0;
@@ -86,8 +108,9 @@ class Outgoing {
   u64 cost_ = 0;
   u64 cost_end_ = early_most;
   u64 chunks_ = 0;
-  u32 waiting_ = 0;        // sends that are neither done nor failed
-  bool held_ = false;      // any of the next three has something; pushing_ waits for room in the chunks
+  u32 waiting_ = 0;    // sends that are neither done nor failed
+  bool held_ = false;  // any of the next four has something; pushing_ waits for room in the chunks
+  std::deque<Write> writes_;
   Fifo<Operation> queue_;  // sends that had no room, in order
   std::deque<Control> controls_;
   std::vector<Slot> slots_;

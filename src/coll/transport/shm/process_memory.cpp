@@ -1,6 +1,13 @@
 #include "coll/transport/shm/process_memory.h"
 
+#include <poll.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fd.h"
 
 namespace softib::coll::shm {
 
@@ -24,6 +31,14 @@ bool ProcessMemory::read(void* into, u64 address, u64 bytes) const {
     bytes -= static_cast<u64>(came);
   }
   return true;
+}
+
+bool has_ended(i32 process, std::chrono::milliseconds wait) {
+  if (process == 0) return false;
+  const Fd descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  if (descriptor.get() < 0) return errno == ESRCH;
+  pollfd polled{descriptor.get(), POLLIN, 0};
+  return ::poll(&polled, 1, static_cast<int>(wait.count())) == 1;
 }
 
 }  // namespace softib::coll::shm

@@ -1,6 +1,8 @@
 // Reading the memory of another process of the same user, where the kernel allows it: one copy instead of two.
 #pragma once
 
+#include <chrono>
+
 #include "coll/transport/shm/handover.h"
 
 namespace softib::coll::shm {
@@ -18,5 +20,8 @@ class ProcessMemory {
  private:
   i32 process_ = 0;
 };
+
+// Waits at most so long. False: it hasn't ended, or nobody knows.
+[[nodiscard]] bool has_ended(i32 process, std::chrono::milliseconds wait);
 
 }  // namespace softib::coll::shm

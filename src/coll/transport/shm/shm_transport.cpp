@@ -16,13 +16,14 @@ namespace softib::coll::shm {
 namespace {
 
 struct SharedPeer {
-  SharedPeer(u32 peer_rank, std::string for_people, Mapping mapping, Channel& in, const Arena& arena,
-             PeerArena peer_arena, ProcessMemory memory, std::byte* scratch)
+  SharedPeer(u32 peer_rank, std::string for_people, Mapping mapping, Channel& in, Arena& arena, PeerMemory its_memory,
+             std::byte* scratch)
       : rank(peer_rank),
         name(std::move(for_people)),
         theirs(std::move(mapping)),
-        outgoing(*reinterpret_cast<Channel*>(theirs.data()), arena, health),
-        incoming(in, outgoing, std::move(peer_arena), memory, scratch, health) {}
+        memory(std::move(its_memory)),
+        outgoing(*reinterpret_cast<Channel*>(theirs.data()), in.sender, arena, memory, health),
+        incoming(in, outgoing, arena, memory, scratch, health) {}
 
   [[nodiscard]] bool idle() const { return incoming.idle() && outgoing.idle(); }
 
@@ -32,6 +33,7 @@ struct SharedPeer {
   bool active = false;  // has something under way, and progress() looks at it
   Health health;
   Mapping theirs;
+  PeerMemory memory;
   Outgoing outgoing;
   Incoming incoming;
 };
@@ -141,12 +143,12 @@ class ShmTransport final : public Transport {
       return name_of(member) + " gave something else than its memory";
     auto theirs = Mapping::of(received.channels.get(), offset, sizeof(Channel));
     if (!theirs) return fmt::format("can't map memory of rank {}: {}", member.rank, error_text(theirs.error()));
-    ProcessMemory memory;
+    PeerMemory memory{std::move(*arena), {}, received.process};
     if (options.read_peers.value_or(crowded_))
-      memory = ProcessMemory::of(received.process, received.key, received.key_address);
+      memory.process = ProcessMemory::of(received.process, received.key, received.key_address);
     auto* channels = reinterpret_cast<Channel*>(mine_.data());
     peers_.push_back(std::make_unique<SharedPeer>(member.rank, name_of(member), std::move(*theirs), channels[index],
-                                                  *arena_, std::move(*arena), memory, scratch_.data()));
+                                                  *arena_, std::move(memory), scratch_.data()));
     by_rank_[member.rank] = peers_.back().get();
     return {};
   }
