@@ -73,6 +73,8 @@ class Engine final : public Library {
         return communicator_->start_all_to_all(in, out, count, sum.type);
       case Collective::broadcast:
         return communicator_->start_broadcast(in, out, count, sum.type, 0);
+      case Collective::copy:
+        break;
     }
     die("no such collective");
   }

@@ -9,7 +9,8 @@
 
 namespace softib::bench {
 
-enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast };
+// copy: no call at all, but memcpy by every rank at once, for comparison.
+enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, copy };
 // in: the result comes where the input was. Of a broadcast both are the same call.
 enum class Placement : std::uint8_t { out, in };
 enum class Memory : std::uint8_t { ordinary, allocated };
