@@ -25,7 +25,8 @@ class Axis:
     end: float
 
     def place(self, value: float) -> float:
-        return self.begin + (math.log(value, self.base) - self.first) / (self.last - self.first) * (self.end - self.begin)
+        power = math.log(value, self.base)
+        return self.begin + (power - self.first) / (self.last - self.first) * (self.end - self.begin)
 
 
 def axis_over(values: list, base: int, begin: float, end: float) -> Axis:
@@ -45,7 +46,7 @@ def text_at(x: float, y: float, anchor: str, text: str) -> str:
 
 def grid(across: Axis, up: Axis) -> list:
     parts = []
-    for power in range(across.first, across.last + 1, 3):
+    for power in range(-(-across.first // 5) * 5, across.last + 1, 5):
         x = across.place(2 ** power)
         parts.append(f'<path d="M{x:.0f} {TOP}V{BOTTOM}" stroke="#ddd"/>')
         parts.append(text_at(x, BOTTOM + 18, "middle", size_label(power)))

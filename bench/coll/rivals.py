@@ -16,7 +16,7 @@ sys.path += [str(Path(__file__).resolve().parents[1] / folder) for folder in ("f
 import measure  # noqa: E402
 import parse    # noqa: E402
 from fabrics import MeasureError, SoftFabric, clean_environment, tail  # noqa: E402
-from results import (ALLOCATED, DUEL, GLOO, MPICH, MPICH_TCP, ONE_HOST, OPEN_MPI, OPEN_MPI_TCP,  # noqa: E402
+from results import (ALLOCATED, DUEL, EACH_WAY, GLOO, MPICH, MPICH_TCP, ONE_HOST, OPEN_MPI, OPEN_MPI_TCP,  # noqa: E402
                      ORDINARY, TWO_HOSTS, OutputError, parse_rows)
 
 JOB_LIMIT = 150  # seconds until a job must have ended
@@ -199,10 +199,12 @@ def perftest(fabric: SoftFabric, tool: str, *options: str) -> str:
 
 def verbs_floors(fabric: SoftFabric) -> dict:
     """By name: seconds of ib_write_lat, bytes a second of ib_write_bw."""
-    large = ("-s", str(16 << 20), "-n", "100")
+    short, long = ("-s", "8", "-n", "50000"), ("-s", str(16 << 20), "-n", "100")
     try:
-        return {"ib_write_lat": parse.perftest_latency(perftest(fabric, "ib_write_lat", "-s", "8", "-n", "50000")).typical,
-                "one way": parse.perftest_bandwidth(perftest(fabric, "ib_write_bw", *large)).bytes_per_second,
-                "each way": parse.perftest_bandwidth(perftest(fabric, "ib_write_bw", "-b", *large)).bytes_per_second / 2}
+        latency = parse.perftest_latency(perftest(fabric, "ib_write_lat", *short))
+        one_way = parse.perftest_bandwidth(perftest(fabric, "ib_write_bw", *long))
+        both_ways = parse.perftest_bandwidth(perftest(fabric, "ib_write_bw", "-b", *long))
     except parse.ParseError as problem:
         raise MeasureError(str(problem)) from None
+    return {"ib_write_lat": latency.typical, "one way": one_way.bytes_per_second,
+            EACH_WAY: both_ways.bytes_per_second / 2}
