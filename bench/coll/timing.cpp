@@ -1,6 +1,6 @@
 // Times collectives of one library, as nccl-tests does: warm-up, a barrier, then a number of operations one after the
-// other, whose time is divided by their number; of several such batches the median. A rank's time begins when it leaves
-// the barrier; the slowest rank's counts.
+// other, whose time is divided by their number; of several such batches the median, or a single one if it is long. A
+// rank's time begins when it leaves the barrier; the slowest rank's counts.
 //
 //   PROGRAM [--collectives NAME,...] [--sizes BYTES,...] [--placement out|in|both] [--memory ordinary|allocated]
 //           [--seconds S] [--no-pin] [--rank R --ranks N --meeting FOLDER [--interface NAME]]
@@ -237,6 +237,7 @@ class Timing {
     constexpr std::size_t batches = 5;
     (void)batch(operation, 1);  // connections are made
     double guess = batch(operation, 1);
+    if (guess > 3 * options_.seconds) return {1, guess};
     if (guess < options_.seconds) guess = batch(operation, operations_in(options_.seconds / batches, guess));
     const std::size_t length = operations_in(options_.seconds / batches, guess);
     std::vector<double> times;
