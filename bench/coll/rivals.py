@@ -26,7 +26,11 @@ HOSTS = ("host0", "host1")
 # -- processes that belong together
 
 class Job:
-    """Each command in a process group of its own, its output in a file; none is left when this ends."""
+    """Each command in a process group of its own, its output in a file; none is left when this ends.
+
+    Not in sessions of their own: the kernel would schedule each as a group (sched_autogroup), and a rank that yields
+    would yield to nobody but itself.
+    """
 
     def __init__(self, commands: list, environment: dict, folder: Path):
         self.commands = commands
@@ -50,7 +54,7 @@ class Job:
         with file.open("w") as output:
             self.processes.append(subprocess.Popen(command, env=self.environment, cwd=self.folder, stdout=output,
                                                    stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                                   start_new_session=True))
+                                                   preexec_fn=os.setpgrp))
 
     def wait(self, files: list):
         deadline = time.monotonic() + JOB_LIMIT

@@ -1,5 +1,6 @@
 """Parsing, ratios, tables and drawings, on recorded outputs and made-up times."""
 
+import os
 import unittest
 from xml.dom import minidom
 
@@ -144,6 +145,10 @@ class Jobs(unittest.TestCase):
         with self.assertRaisesRegex(rivals.MeasureError, "ended with 3: no memory"):
             job.run()
         self.assertTrue(all(process.poll() is not None for process in job.processes))
+
+    def test_ranks_are_of_one_session_so_that_they_yield_to_each_other(self):
+        output = rivals.Job([["sh", "-c", "ps -o sid= -p $$"]], {"PATH": "/usr/bin:/bin"}, None).run()
+        self.assertEqual(int(output), os.getsid(0))
 
     def test_the_first_one_s_output(self):
         job = rivals.Job([["echo", "first"], ["echo", "second"]], {"PATH": "/usr/bin:/bin"}, None)
