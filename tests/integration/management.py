@@ -105,6 +105,19 @@ def administration_answers(fabric):
     check("ff12:401b:ffff::ffff:ffff" in run(fabric, "alpha", "saquery", "-g"), "broadcast group")
 
 
+SERVICES = pathlib.Path(__file__).with_name("service_records.py")
+
+
+def port_guid(fabric, host):
+    return re.search(r"Port GUID: (\w+)", run(fabric, host, "ibstat")).group(1)
+
+
+def services_are_shown(fabric):
+    run(fabric, "gamma", sys.executable, str(SERVICES), "--register", port_guid(fabric, "gamma"), "a.service")
+    text = run(fabric, "alpha", "saquery", "-S")
+    check(text.count("ServiceRecord dump:") == 1 and re.search(r"ServiceName\.+a\.service\b", text), text)
+
+
 def ping_goes_and_comes(fabric):
     known = node_lids(fabric)
     server = fabric.start("gamma", ["ibping", "-S"])
@@ -186,9 +199,24 @@ def limited_member_is_answered(fabric):
 def limited_members_are_answered(softib):
     with described(softib, MEMBERS) as fabric:
         limited_member_is_answered(fabric)
-        guid = re.search(r"Port GUID: (\w+)", run(fabric, "beta", "ibstat")).group(1)
+        guid = port_guid(fabric, "beta")
     with described(softib, CONF.replace("KIND", "builtin").replace("BETA", guid)) as fabric:
         limited_member_is_answered(fabric)
+
+
+def services_are_answered(softib, kind):
+    with described(softib, f"{{fabric: default, sm: {kind}, hosts: [beta, alpha]}}") as fabric:
+        own, other = port_guid(fabric, "alpha"), port_guid(fabric, "beta")
+        text = run(fabric, "alpha", sys.executable, str(SERVICES), own, other)
+        return text.replace(own, "OWN").replace(other, "OTHER")
+
+
+def services_are_answered_as_by_opensm(softib):
+    """All requests of a row: who may register what, what is found by what, what is shown to whom."""
+    if not shutil.which("opensm"):
+        raise Skip("opensm is not installed")
+    ours, theirs = services_are_answered(softib, "builtin"), services_are_answered(softib, "opensm")
+    check(len(ours.splitlines()) > 20 and ours == theirs, f"built-in:\n{ours}opensm:\n{theirs}")
 
 
 def opensm_lets_switches_enforce_partitions(softib):
@@ -212,9 +240,10 @@ def opensm_brings_it_up(softib):
 
 
 SHARED = (ports_are_active, discovery_finds_every_cable, subnet_management_answers, routes_lead_through_the_spine,
-          a_managed_switch_is_an_end_port, administration_answers, ping_goes_and_comes, counters_are_exact,
-          a_disabled_port_goes_down_and_comes_back)
-OWN = (limited_members_are_answered, opensm_lets_switches_enforce_partitions, opensm_brings_it_up)
+          a_managed_switch_is_an_end_port, administration_answers, services_are_shown, ping_goes_and_comes,
+          counters_are_exact, a_disabled_port_goes_down_and_comes_back)
+OWN = (limited_members_are_answered, services_are_answered_as_by_opensm, opensm_lets_switches_enforce_partitions,
+       opensm_brings_it_up)
 
 
 def main():

@@ -137,22 +137,6 @@ TEST_F(Administration, PortNumbersOfAdaptersDontMatter) {
   EXPECT_EQ(table(RecordType::sl_to_vl, bit(0) | bit(1) | bit(2), query).count(), 1U);
 }
 
-TEST_F(Administration, ServiceKeysAreNotShown) {
-  constexpr wire::Field key{256, 64};
-  const auto service = static_cast<u16>(RecordType::service);
-  std::vector<u8> record(176);
-  wire::set(record, sa::service::id, 0x1000);
-  wire::set(record, {64, 64}, 0x80fe);  // osmtest's prefix: its bytes are in the wrong order
-  wire::set(record, {128, 64}, host_guid(4));
-  wire::set(record, key, 0x1234);
-  constexpr u64 mask = bit(0) | bit(1) | bit(5);
-  const SaAnswer set = client->ask({Method::set, service, mask, record});
-  ASSERT_EQ(set.status, 0);
-  EXPECT_EQ(wire::get(set.data, key), 0U);
-  EXPECT_EQ(wire::get(get(RecordType::service, mask, record).data, key), 0U) << "also to who knows it";
-  EXPECT_EQ(wire::get(table(RecordType::service, bit(0), record, sm_key).record(0), key), 0x1234U);
-}
-
 TEST_F(Administration, PathBetweenTwoPorts) {
   const u64 mask = bit(sa::path::has_dgid) | bit(sa::path::has_sgid);
   const SaAnswer path = get(RecordType::path, mask, path_query(host_guid(1), host_guid(8)));
@@ -238,40 +222,6 @@ TEST_F(Administration, LongAnswersSurviveLostSegments) {
     ASSERT_TRUE(all.came) << every;
     EXPECT_EQ(all.count(), 196U);
   }
-}
-
-TEST_F(Administration, ServiceIsTakenBackByItsName) {
-  std::vector<u8> record(176);
-  wire::set(record, sa::service::id, 0x1000);
-  wire::set(record, {64, 64}, 0xfe80'0000'0000'0000);
-  wire::set(record, {128, 64}, host_guid(4));
-  record[48] = 'x';
-  const auto service = static_cast<u16>(RecordType::service);
-  ASSERT_EQ(client->ask({Method::set, service, bit(0) | bit(1) | bit(6), record}).status, 0);
-  auto other = record;
-  other[48] = 'y';
-  EXPECT_EQ(client->ask({Method::remove, service, bit(6), other}).status, no_records);
-  EXPECT_EQ(client->ask({Method::remove, service, bit(6), record}).status, 0);
-}
-
-TEST_F(Administration, Services) {
-  std::vector<u8> record(176);
-  wire::set(record, sa::service::id, 0x1000);
-  wire::set(record, {64, 64}, 0xfe80'0000'0000'0000);
-  wire::set(record, {128, 64}, host_guid(4));
-  wire::set(record, sa::service::lease, 5);
-  record[48] = 'x';
-  const auto service = static_cast<u16>(RecordType::service);
-  EXPECT_EQ(client->ask({Method::set, service, bit(0), record}).status, 0x600);
-  EXPECT_EQ(client->ask({Method::set, service, bit(0) | bit(1) | bit(4) | bit(6), record}).status, 0);
-  EXPECT_EQ(table(RecordType::service).count(), 1U);
-  EXPECT_EQ(table(RecordType::service, bit(6), record).count(), 1U);
-  EXPECT_EQ(get(RecordType::service, bit(0), record).status, 0);
-  world.run_for(6 * second);
-  EXPECT_EQ(table(RecordType::service).count(), 0U) << "its lease is over";
-  EXPECT_EQ(client->ask({Method::set, service, bit(0) | bit(1), record}).status, 0);
-  EXPECT_EQ(client->ask({Method::remove, service, bit(0) | bit(1), record}).status, 0);
-  EXPECT_EQ(client->ask({Method::remove, service, bit(0) | bit(1), record}).status, no_records);
 }
 
 }  // namespace

@@ -355,7 +355,6 @@ void Administrator::subnet_changed(const std::vector<u64>& came, const std::vect
     replant_(change.mlid);
     changed(change);
   }
-  services_.forget(left);
   subscriptions_.forget(left);
   for (const u64 guid : came) announce(wire::TrapNumber::gid_in_service, make_gid(view_.options.subnet_prefix, guid));
   for (const u64 guid : left)

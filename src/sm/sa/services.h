@@ -1,4 +1,5 @@
-// Services that ports have registered, with leases.
+// Services that ports have registered, with leases. A port that goes away takes its services out of sight, and brings
+// them back: a lease alone ends them, as with opensm.
 #pragma once
 
 #include <list>
@@ -15,7 +16,6 @@ class Services {
   [[nodiscard]] SaStatus remove(const Query& query, Record<176>& record);
   void add_records(const Query& query, Answer& answer, u64 now) const;
   u64 on_time(u64 now);
-  void forget(const std::vector<u64>& ports);
 
  private:
   static constexpr std::size_t most = 65536;
@@ -24,7 +24,8 @@ class Services {
     u64 ends = ~u64{0};
     u64 owner = 0;  // port GUID
   };
-  [[nodiscard]] std::list<Service>::iterator find(const Query& query);
+  [[nodiscard]] static Record<176> named(const Query& query);
+  [[nodiscard]] std::list<Service>::iterator find(const Record<176>& named);
 
   const View& view_;
   std::list<Service> services_;
