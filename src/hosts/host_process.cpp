@@ -38,7 +38,8 @@ fabric::Parsed<void> set_up_network(u32 number) {
   // Where the kernel has no IPv6, there is none here.
   (void)network->add_address("eth0", fabric::ethernet_address6(number), fabric::network_prefix6);
   if (auto up = network->set_up("eth0"); !up) return up;
-  return network->add_multicast_route("eth0");
+  // Multicast leaves by eth0 where a program names no other.
+  return network->add_route("eth0", {0xe0000000U, 4});
 }
 
 // ping's sockets without the right for raw ones; where the network is fresh nobody may have them.

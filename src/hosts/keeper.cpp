@@ -82,7 +82,8 @@ fabric::Parsed<void> Keeper::start() {
 
 void Keeper::join_machine() {
   if (closet_->rights().user_namespace) return;
-  if (auto joined = closet_->join_machine(options_.fabric); !joined) notes_.push_back(joined.error().text);
+  const u32 hosts = options_.hosts.back().number + 1;  // they are in order
+  if (auto joined = closet_->join_machine(options_.fabric, hosts); !joined) notes_.push_back(joined.error().text);
 }
 
 fabric::Parsed<void> Keeper::listen() {

@@ -67,6 +67,17 @@ bool overlap(const Ipv4Network& a, const Ipv4Network& b) {
   return (a.address & mask) == (b.address & mask);
 }
 
+std::vector<Ipv4Network> networks_of(u32 first, u32 last) {
+  std::vector<Ipv4Network> networks;
+  for (u64 at = first; at <= last;) {
+    u32 bits = 0;  // as many as the start's zeros and the rest allow
+    while (bits < 32 && (at & ((u64{2} << bits) - 1)) == 0 && at + (u64{2} << bits) - 1 <= last) ++bits;
+    networks.push_back({static_cast<u32>(at), 32 - bits});
+    at += u64{1} << bits;
+  }
+  return networks;
+}
+
 Parsed<Netlink> Netlink::open() {
   auto socket = rtnl::connect();
   if (!socket) return refuse(fmt::format("cannot open a netlink socket: {}", error_text(socket.error())));
@@ -143,18 +154,19 @@ Parsed<void> Netlink::add_address(const std::string& name, const Ipv6& address, 
   return give(name, {0, AF_INET6, static_cast<u8>(prefix), address});
 }
 
-Parsed<void> Netlink::add_multicast_route(const std::string& name) {
-  const u32 bytes = htonl(0xe0000000U);
-  const Address all(nl_addr_build(AF_INET, &bytes, sizeof bytes));
-  nl_addr_set_prefixlen(all.get(), 4);
+Parsed<void> Netlink::add_route(const std::string& name, const Ipv4Network& network) {
+  const u32 bytes = htonl(network.address);
+  const Address there(nl_addr_build(AF_INET, &bytes, sizeof bytes));
+  nl_addr_set_prefixlen(there.get(), static_cast<int>(network.prefix));
   const Route route(rtnl_route_alloc());
   rtnl_route_set_family(route.get(), AF_INET);
   rtnl_route_set_scope(route.get(), RT_SCOPE_LINK);
-  if (auto set = done(rtnl_route_set_dst(route.get(), all.get()), "name a route"); !set) return set;
+  if (auto set = done(rtnl_route_set_dst(route.get(), there.get()), "name a route"); !set) return set;
   rtnl_nexthop* hop = rtnl_route_nh_alloc();
   rtnl_route_nh_set_ifindex(hop, index_of(name));
   rtnl_route_add_nexthop(route.get(), hop);
-  return done(rtnl_route_add(socket_.get(), route.get(), NLM_F_CREATE), "add the multicast route of " + name);
+  return done(rtnl_route_add(socket_.get(), route.get(), NLM_F_CREATE),
+              fmt::format("add the route to {}/{} over {}", fabric::ipv4_text(network.address), network.prefix, name));
 }
 
 std::optional<Netlink::Use> Netlink::address_in(const Ipv4Network& network) {

@@ -22,6 +22,8 @@ struct Ipv4Network {
 };
 
 [[nodiscard]] bool overlap(const Ipv4Network& a, const Ipv4Network& b);
+// The few networks that hold these addresses and no others.
+[[nodiscard]] std::vector<Ipv4Network> networks_of(u32 first, u32 last);
 
 using Mac = std::array<u8, 6>;
 using fabric::Ipv6;
@@ -50,8 +52,8 @@ class Netlink {
   [[nodiscard]] Parsed<void> set_up(const std::string& name);
   [[nodiscard]] Parsed<void> add_address(const std::string& name, const Ipv4Network& address);
   [[nodiscard]] Parsed<void> add_address(const std::string& name, const Ipv6& address, u32 prefix);
-  // Multicast leaves by this interface where a program names none.
-  [[nodiscard]] Parsed<void> add_multicast_route(const std::string& name);
+  // Addresses of this network are behind that interface.
+  [[nodiscard]] Parsed<void> add_route(const std::string& name, const Ipv4Network& network);
 
   [[nodiscard]] bool has(const std::string& name);
   // Who uses addresses of this network already: an interface's address or a route, the default route not counted.

@@ -56,6 +56,29 @@ TEST(Networks, OverlapWhereOneHoldsTheOther) {
   EXPECT_FALSE(overlap(ours, {192U << 24, 8}));
 }
 
+TEST(Networks, HoldARangeAndNothingElse) {
+  const std::vector<Ipv4Network> seven{{1, 32}, {2, 31}, {4, 30}};
+  EXPECT_EQ(networks_of(1, 7), seven);
+  EXPECT_EQ(networks_of(0, 0xffff'ffff), (std::vector<Ipv4Network>{{0, 0}}));
+  EXPECT_EQ(networks_of(0xffff'ffff, 0xffff'ffff), (std::vector<Ipv4Network>{{0xffff'ffff, 32}}));
+  for (u32 last = 1; last < 600; ++last) {
+    u32 next = 1;
+    for (const Ipv4Network& network : networks_of(1, last)) {
+      EXPECT_EQ(network.address, next);
+      next += 1U << (32 - network.prefix);
+    }
+    EXPECT_EQ(next, last + 1);
+  }
+}
+
+TEST(Networks, NameServersInThem) {
+  const std::vector<Ipv4Network> hosts = networks_of(10U << 24 | 255U << 16 | 1, 10U << 24 | 255U << 16 | 2);
+  const std::string text = "# nameserver 10.255.0.1\nsearch 10.255.0.1\nnameserver 10.255.255.53\nnameserver fd00::1\n";
+  EXPECT_EQ(name_server_in(text, hosts), std::nullopt);
+  EXPECT_EQ(name_server_in(text + "nameserver\t10.255.0.2 ", hosts), 10U << 24 | 255U << 16 | 2);
+  EXPECT_EQ(name_server_in("", hosts), std::nullopt);
+}
+
 class Remedy : public testing::Test {
  protected:
   Remedy() : proc_(testing::TempDir() + "proc-" + std::to_string(::getpid())) {

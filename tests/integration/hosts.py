@@ -400,6 +400,32 @@ def two_fabrics_at_once(softib):
             check("already" in other.status()["namespaces"]["note"], "the second does not say who has the addresses")
 
 
+def way_to(address):
+    """How the machine sends there; of hosts that the kernel remembers it says more the second time."""
+    done = subprocess.run(["ip", "route", "get", address], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.replace("cache", "").split()
+
+
+def the_machine_reaches_others_as_before(softib):
+    """Others may have addresses of the network of which the hosts have a few; a name server, for example."""
+    need("ip")
+    others = ["10.255.0.0", "10.255.0.3", "10.255.0.77", "10.255.200.1", "10.255.255.53", "10.255.255.253",
+              "10.255.255.255", "10.254.0.1", "224.0.0.1"]
+    before = {address: way_to(address) for address in others}
+    with Places(softib) as places:
+        link = places.status()["namespaces"].get("link")
+        if not link:
+            raise Skip("the machine has no interface on the hosts' network")
+        for address in ("10.255.0.1", "10.255.0.2"):
+            check(link in way_to(address)[1], f"{address}: {way_to(address)}")
+        for address in others:
+            same(way_to(address), before[address], address)
+        need("ping")
+        done = subprocess.run(["ping", "-c1", "-W5", "10.255.0.2"], capture_output=True, text=True, check=False)
+        check("1 received" in done.stdout, done.stdout)
+        check("1 received" in places.text("host1", "ping", "-c1", "-W5", "10.255.255.254"), "the machine from a host")
+
+
 def hosts_of_a_large_fabric_come_when_used(softib):
     with Fabric(softib) as probe:
         path = pathlib.Path(probe.folder) / "large.yaml"
@@ -414,7 +440,8 @@ def hosts_of_a_large_fabric_come_when_used(softib):
 
 WHOLE = [as_another_user, processes_of_their_own, no_rights_are_told_once,
          nothing_is_left_of_a_killed_daemon, nothing_is_left_of_a_killed_keeper, nothing_is_left_after_down,
-         a_dead_host_is_made_anew, two_fabrics_at_once, hosts_of_a_large_fabric_come_when_used]
+         a_dead_host_is_made_anew, two_fabrics_at_once, the_machine_reaches_others_as_before,
+         hosts_of_a_large_fabric_come_when_used]
 
 
 def on_shared_hosts(suite):
