@@ -69,7 +69,7 @@ int run_application(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   for (auto add : {add_up, add_down, add_status, add_run, add_shell, add_ssh, add_cp, add_hostfile, add_env, add_list,
-                   add_topo, add_link, add_counters, add_switch, add_host, add_sm, add_scenario})
+                   add_topo, add_link, add_counters, add_switch, add_host, add_hca, add_sm, add_scenario})
     add(app, exit_code);
   try {
     app.parse(argc, argv);

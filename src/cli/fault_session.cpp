@@ -42,6 +42,8 @@ std::string FaultSession::reason(const fabric::FaultRequest& fault, Errno error)
       return words + ": no cable is plugged in there";
     case ENOENT:
       return words + ": the fabric file has no subnet manager (sm: none); programs that users run are theirs";
+    case EHOSTDOWN:
+      return words + ": its host is off";
     case EOPNOTSUPP:
       return fmt::format("{}: fabric '{}' is Ethernet; faults are for InfiniBand", words, fabric_->name);
     case EINVAL:

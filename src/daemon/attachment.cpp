@@ -55,7 +55,7 @@ Result<ipc::OpenContext::Reply> Control::open_context(Caller& caller, const ipc:
   const ProcessObject* process = processes_.find(caller.peer.slot);
   if (request.device < 1 || request.device >= ipc::max_devices) return fail(ENODEV);
   const ipc::Device& device = world_.device(request.device);
-  if (device.port_count == 0 || device.host != process->host) return fail(ENODEV);
+  if (device.port_count == 0 || device.host != process->host || is_removed(request.device)) return fail(ENODEV);
   auto opened = contexts_.open(request.device, caller.peer.slot);
   if (!opened) return fail(opened.error());
   caller.given = std::move(opened->command);

@@ -245,6 +245,7 @@ Result<u32> Control::dispatch(Peer& peer, std::span<const u8> message, Fd descri
   if (row->needs == Needs::context) {
     caller.context = contexts_.find(header.context);
     if (!caller.context) return fail(EBADF);
+    if (caller.context->removed) return fail(EIO);
   }
   auto body = message.subspan(sizeof header);
   // A shim of another version sends another size: it must hear so, and not "invalid argument".

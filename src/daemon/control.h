@@ -180,6 +180,9 @@ class Control : private hca::RepairSink {
   Result<ipc::Empty> set_addresses(Caller& caller, const ipc::SetAddresses::Request& request);
   Result<ipc::Fault::Reply> fault(Caller& caller, const ipc::Fault::Request& request);
   void kill_programs(u32 host, ipc::Fault::Reply& reply);
+  void remove_device(u32 device);
+  [[nodiscard]] bool is_removed(u32 device) const;
+  [[nodiscard]] u32 device_at(HcaPlace at) const;
   Result<ipc::PrepareHost::Reply> prepare_host(Caller& caller, const ipc::PrepareHost::Request& request);
   Result<ipc::ReadCounter::Reply> read_counter(Caller& caller, const ipc::ReadCounter::Request& request);
   Result<ipc::MachineSocket::Reply> machine_socket(Caller& caller, const ipc::MachineSocket::Request& request);

@@ -37,8 +37,8 @@ std::string physical_name(net::PhysicalState state) {
 
 }  // namespace
 
-FaultReport::FaultReport(const fabric::Fabric& fabric, const Plane& plane, std::vector<PortRef> flapping)
-    : fabric_(fabric), plane_(plane), network_(plane.network()), flapping_(std::move(flapping)) {
+FaultReport::FaultReport(const fabric::Fabric& fabric, const Plane& plane, Known known)
+    : fabric_(fabric), plane_(plane), network_(plane.network()), known_(std::move(known)) {
   for (u32 host = 0; host < fabric.hosts.size(); ++host)
     for (u32 hca = 0; hca < fabric.hosts[host].hcas.size(); ++hca) hcas_.push_back({EndKind::hca, host, hca, 1});
 }
@@ -71,7 +71,7 @@ std::vector<PortRef> FaultReport::links_now() const {
 
 bool FaultReport::is_flapping(PortRef port) const {
   const auto far = network_.other_end(port);
-  return std::any_of(flapping_.begin(), flapping_.end(),
+  return std::any_of(known_.flapping.begin(), known_.flapping.end(),
                      [&](PortRef flapping) { return flapping == port || (far && flapping == *far); });
 }
 
@@ -133,9 +133,10 @@ void FaultReport::add_cabling(json& list) const {
 void FaultReport::add_nodes(json& list) const {
   for (u32 i = 0; i < fabric_.switches.size(); ++i)
     if (!network_.is_on(network_.switch_node(i))) list.push_back(entry("switch " + fabric_.switches[i].name, "off"));
-  for (u32 i = 0; i < fabric_.hosts.size(); ++i)
-    if (!fabric_.hosts[i].hcas.empty() && !network_.is_on(network_.hca_node(i, 0)))
-      list.push_back(entry("host " + fabric_.hosts[i].name, "off"));
+  for (const u32 host : known_.off) list.push_back(entry("host " + fabric_.hosts[host].name, "off"));
+  for (const HcaPlace& at : known_.removed)
+    list.push_back(entry(
+        fmt::format("hca {}/{}", fabric_.hosts[at.host].name, fabric_.hosts[at.host].hcas[at.hca].name), "removed"));
   if (plane_.managers_stopped()) list.push_back(entry("subnet manager", "dead"));
 }
 

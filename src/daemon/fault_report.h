@@ -6,9 +6,11 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "daemon/hca_place.h"
 #include "daemon/plane/plane.h"
 #include "fabric/fabric.h"
 #include "net/network.h"
@@ -17,8 +19,13 @@ namespace softib::daemon {
 
 class FaultReport {
  public:
-  // `flapping`: a port of each link that does.
-  FaultReport(const fabric::Fabric& fabric, const Plane& plane, std::vector<net::PortRef> flapping);
+  // What the network alone does not tell.
+  struct Known {
+    std::vector<net::PortRef> flapping;  // a port of each link that does
+    std::set<u32> off;                   // hosts
+    std::set<HcaPlace> removed;
+  };
+  FaultReport(const fabric::Fabric& fabric, const Plane& plane, Known known);
 
   [[nodiscard]] nlohmann::json links() const;
   [[nodiscard]] nlohmann::json faults() const;
@@ -41,7 +48,7 @@ class FaultReport {
   const fabric::Fabric& fabric_;
   const Plane& plane_;
   const net::Network& network_;
-  std::vector<net::PortRef> flapping_;
+  Known known_;
   std::vector<fabric::CableEnd> hcas_;  // by node, after the switches
 };
 

@@ -26,7 +26,7 @@ net::Cause cause_of(ipc::PortCounter counter) {
   return counter == PortCounter::port_xmit_wait ? net::Cause::xmit_wait : static_cast<net::Cause>(counter);
 }
 
-enum class Target : u8 { none, cable, two_cables, port, node, host };
+enum class Target : u8 { none, cable, two_cables, port, node, host, hca };
 
 Target target_of(FaultKind kind) {
   switch (kind) {
@@ -51,6 +51,9 @@ Target target_of(FaultKind kind) {
       return Target::node;
     case FaultKind::reboot:
       return Target::host;
+    case FaultKind::remove_hca:
+    case FaultKind::add_hca:
+      return Target::hca;
     case FaultKind::stop_manager:
     case FaultKind::start_manager:
       return Target::none;
@@ -90,7 +93,7 @@ bool values_fit(const ipc::Fault::Request& request) {
     case FaultKind::reboot:
       return request.ns <= longest;
     default:
-      return request.kind >= FaultKind::link_down && request.kind <= FaultKind::start_manager;
+      return request.kind >= FaultKind::link_down && request.kind <= FaultKind::add_hca;
   }
 }
 
@@ -123,9 +126,10 @@ Result<void> Faults::check(const ipc::Fault::Request& request) const {
 Result<void> Faults::check_place(const ipc::Fault::Request& request) const {
   const Target target = target_of(request.kind);
   if (!is_place(request.a)) return fail(EINVAL);
-  const bool whole = target == Target::node || target == Target::host;
+  const bool whole = target == Target::node || target == Target::host || target == Target::hca;
   if (whole != (request.a.port == 0)) return fail(EINVAL);
-  if (target == Target::host && request.a.is_switch) return fail(EINVAL);
+  if ((target == Target::host || target == Target::hca) && request.a.is_switch) return fail(EINVAL);
+  if (request.kind == FaultKind::add_hca && is_off(request.a.node)) return fail(EHOSTDOWN);
   if (target == Target::cable && !network_.other_end(port_at(request.a))) return fail(ENXIO);
   if (target != Target::two_cables) return {};
   if (!is_place(request.b) || request.b.port == 0) return fail(EINVAL);
@@ -174,6 +178,9 @@ bool Faults::apply(const ipc::Fault::Request& request) {
       power(request.a, false);
       boots_.push_back({request.a.node, request.ns, 0});
       return true;
+    case FaultKind::remove_hca:
+    case FaultKind::add_hca:
+      return set_present({request.a.node, request.a.hca}, request.kind == FaultKind::add_hca);
     case FaultKind::stop_manager:
     case FaultKind::start_manager:
       return set_managers(request.kind == FaultKind::start_manager);
@@ -265,13 +272,24 @@ std::vector<u32> Faults::nodes_of(const ipc::FaultPlace& place) const {
   return nodes;
 }
 
+// A host that is switched on has all its HCAs again.
 bool Faults::power(const ipc::FaultPlace& place, bool on) {
-  if (!place.is_switch) std::erase_if(boots_, [&](const Boot& boot) { return boot.host == place.node; });
   bool changed = false;
+  if (!place.is_switch) {
+    std::erase_if(boots_, [&](const Boot& boot) { return boot.host == place.node; });
+    changed = std::erase_if(removed_, [&](const HcaPlace& hca) { return hca.host == place.node; }) != 0;
+    changed |= on ? off_.erase(place.node) != 0 : off_.insert(place.node).second;
+  }
   for (const u32 node : nodes_of(place)) {
     changed |= network_.is_on(node) != on;
     plane_.power(node, on);
   }
+  return changed;
+}
+
+bool Faults::set_present(HcaPlace hca, bool present) {
+  const bool changed = present ? removed_.erase(hca) != 0 : !is_off(hca.host) && removed_.insert(hca).second;
+  if (changed) plane_.power(network_.hca_node(hca.host, hca.hca), present);
   return changed;
 }
 
@@ -309,7 +327,7 @@ u64 Faults::advance_boots(u64 now) {
 FaultReport Faults::report() const {
   std::vector<PortRef> flapping;
   for (const Flap& flap : flaps_) flapping.push_back(flap.port);
-  return {fabric_, plane_, std::move(flapping)};
+  return {fabric_, plane_, {std::move(flapping), off_, removed_}};
 }
 
 }  // namespace softib::daemon

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "daemon/fault_report.h"
@@ -24,6 +25,9 @@ class Faults {
   [[nodiscard]] u32 disabled_ports(const ipc::Fault::Request& request) const;
   // The host whose programs die of it.
   [[nodiscard]] std::optional<u32> dying_host(const ipc::Fault::Request& request) const;
+
+  [[nodiscard]] bool is_off(u32 host) const { return off_.contains(host); }
+  [[nodiscard]] const std::set<HcaPlace>& removed() const { return removed_; }
 
   // Gives when to call again (CLOCK_MONOTONIC ns), ~0: not before something happens.
   u64 on_time(u64 now);
@@ -54,6 +58,7 @@ class Faults {
   bool stop_flapping(net::PortRef port);
   bool set_managers(bool run);
   bool power(const ipc::FaultPlace& place, bool on);
+  bool set_present(HcaPlace hca, bool present);
   [[nodiscard]] std::vector<u32> nodes_of(const ipc::FaultPlace& place) const;
   u64 advance_flaps(u64 now);
   u64 advance_boots(u64 now);
@@ -63,6 +68,8 @@ class Faults {
   net::Network& network_;
   std::vector<Flap> flaps_;
   std::vector<Boot> boots_;
+  std::set<u32> off_;           // hosts
+  std::set<HcaPlace> removed_;  // of hosts that are on
 };
 
 }  // namespace softib::daemon

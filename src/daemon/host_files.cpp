@@ -24,8 +24,7 @@ Result<u32> Control::host_for_programs(std::string_view name) const {
 Result<ipc::PrepareHost::Reply> Control::prepare_host(Caller&, const ipc::PrepareHost::Request& request) {
   auto host = host_for_programs(text_of(request.host));
   if (!host) return fail(host.error());
-  if (plane_ && !fabric_.hosts[*host].hcas.empty() && !plane_->network().is_on(plane_->network().hca_node(*host, 0)))
-    return fail(EHOSTDOWN);
+  if (faults_ && faults_->is_off(*host)) return fail(EHOSTDOWN);
   if (auto ready = trees_.prepare(*host); !ready) return fail(ready.error());
   return ipc::PrepareHost::Reply{keeper_ ? keeper_->kind() : ipc::PlaceKind::plain, *host};
 }

@@ -1,8 +1,10 @@
 #include "daemon/host_trees.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "daemon/port_record.h"
@@ -36,7 +38,31 @@ Result<void> HostTrees::prepare(u32 host) {
     return written;
   }
   made_[host] = true;
+  for (const HcaPlace& at : removed_)
+    if (at.host == host) hide(at, true);
   return {};
+}
+
+void HostTrees::show_all_but(const std::set<HcaPlace>& removed) {
+  if (removed == removed_) return;
+  for (const HcaPlace& at : removed_)
+    if (!removed.contains(at) && made_[at.host]) hide(at, false);
+  for (const HcaPlace& at : removed)
+    if (!removed_.contains(at) && made_[at.host]) hide(at, true);
+  removed_ = removed;
+}
+
+// What lists it is kept beside the tree meanwhile.
+void HostTrees::hide(HcaPlace at, bool hidden) const {
+  const std::string aside = dir_ + "/removed";
+  ::mkdir(aside.c_str(), 0755);
+  for (const std::string& path : fabric::device_entries(fabric_, at.host, at.hca)) {
+    std::string name = path;
+    std::replace(name.begin(), name.end(), '/', ':');
+    const std::string shown = dir_ + "/" + path, kept = aside + "/" + name;
+    if (::rename((hidden ? shown : kept).c_str(), (hidden ? kept : shown).c_str()) < 0)
+      spdlog::warn("{} of {} is as it was: {}", path, fabric_.hosts[at.host].name, std::strerror(errno));
+  }
 }
 
 void HostTrees::update(u32 port, const fabric::PortStatus& before, const fabric::PortStatus& now) const {

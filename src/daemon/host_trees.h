@@ -2,9 +2,11 @@
 // used, and a host has a thousand files.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
+#include "daemon/hca_place.h"
 #include "fabric/fabric.h"
 #include "fabric/sysfs.h"
 #include "ipc/segment.h"
@@ -21,8 +23,11 @@ class HostTrees {
   [[nodiscard]] Result<void> prepare(u32 host);
   // A port of the segment has changed; a host without a tree needs nothing.
   void update(u32 port, const fabric::PortStatus& before, const fabric::PortStatus& now) const;
+  // HCAs that are not there now: their host's files say nothing of them, until they come back.
+  void show_all_but(const std::set<HcaPlace>& removed);
 
  private:
+  void hide(HcaPlace at, bool hidden) const;
   [[nodiscard]] bool is_there(u32 host) const;
 
   const fabric::Fabric& fabric_;
@@ -30,6 +35,7 @@ class HostTrees {
   std::string dir_;
   std::vector<u32> first_port_;  // by host: index in the segment
   std::vector<bool> made_;
+  std::set<HcaPlace> removed_;
 };
 
 }  // namespace softib::daemon

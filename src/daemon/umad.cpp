@@ -8,6 +8,7 @@
 
 #include "daemon/control.h"
 #include "daemon/hosts_keeper.h"
+#include "hca/engine/timers.h"
 
 namespace softib::daemon {
 
@@ -43,7 +44,7 @@ u32 Control::umad_port(u32 host, u32 number) const {
 Result<ipc::OpenUmad::Reply> Control::open_umad(Caller& caller, const ipc::OpenUmad::Request& request) {
   const ProcessObject* process = processes_.find(caller.peer.slot);
   const u32 port = plane_ && process ? umad_port(process->host, request.number) : 0;
-  if (!port) return fail(ENXIO);
+  if (!port || is_removed(file_->segment().ports[port].device)) return fail(ENXIO);
   auto opened = request.issm ? plane_->open_issm(port) : plane_->open_umad(port);
   if (!opened) return fail(opened.error());
   caller.given = std::move(opened->socket);
@@ -98,9 +99,35 @@ Result<ipc::Fault::Reply> Control::fault(Caller& caller, const ipc::Fault::Reque
     wires_->host_down(*host);
   }
   reply.changed = faults_->apply(request);
+  if (request.kind == ipc::FaultKind::remove_hca && reply.changed)
+    remove_device(device_at({request.a.node, request.a.hca}));
   reply.disabled = faults_->disabled_ports(request);
   settle();
   return reply;
+}
+
+// After its power, so that what is left to say to its peers gets lost, as when a card is pulled out.
+void Control::remove_device(u32 device) {
+  const ipc::Device& record = world_.device(device);
+  for (const auto& [id, context] : contexts_.all()) {
+    if (context.device != device) continue;
+    for (u32 qpn : context.of(ipc::ObjectKind::qp)) qps_.silence(qpn);
+    contexts_.remove(*contexts_.find(id));
+  }
+  for (u32 i = 0; plane_ && i < record.port_count; ++i) plane_->hang_up(record.first_port + i);
+  wires_->device_down(record.first_port, record.port_count, hca::now_ns());
+}
+
+u32 Control::device_at(HcaPlace at) const {
+  for (u32 i = 1; i <= file_->segment().header.device_count; ++i)
+    if (const ipc::Device& record = world_.device(i); record.host == at.host && record.index_on_host == at.hca)
+      return i;
+  return 0;
+}
+
+bool Control::is_removed(u32 device) const {
+  const ipc::Device& record = world_.device(device);
+  return faults_ && faults_->removed().contains({record.host, record.index_on_host});
 }
 
 // Those with an HCA open, wherever they run, and all that are in the host's namespaces.
@@ -137,6 +164,7 @@ void Control::settle() {
   if (!plane_) return;
   const auto changes = plane_->take_changes();
   if (plane_->take_routes_changed()) routes_.expire();
+  trees_.show_all_but(faults_->removed());
   for (const Plane::PortChange& change : changes) {
     trees_.update(change.port, change.before, change.now);
     tell_port_change(change);

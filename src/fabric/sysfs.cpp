@@ -306,6 +306,21 @@ std::string port_path(const Fabric& fabric, PortPlace place) {
                      hca.ports[place.port].number);
 }
 
+std::vector<std::string> device_entries(const Fabric& fabric, u32 host, u32 hca) {
+  const std::string root = host_root(fabric, host);
+  const std::string node = fmt::format("uverbs{}", hca);
+  std::vector<std::string> entries{root + "/sys/class/infiniband/" + fabric.hosts[host].hcas[hca].name,
+                                   root + "/sys/class/infiniband_verbs/" + node, root + "/dev/infiniband/" + node};
+  if (fabric.link_layer == LinkLayer::ethernet) return entries;
+  for (u32 port = 0; port < fabric.hosts[host].hcas[hca].ports.size(); ++port)
+    for (const char* kind : {"umad", "issm"}) {
+      const std::string name = fmt::format("{}{}", kind, port_number_on_host(fabric, {host, hca, port}));
+      entries.push_back(root + "/sys/class/infiniband_mad/" + name);
+      entries.push_back(root + "/dev/infiniband/" + name);
+    }
+  return entries;
+}
+
 u32 port_number_on_host(const Fabric& fabric, PortPlace place) {
   u32 number = place.port;
   for (u32 d = 0; d < place.hca; ++d) number += static_cast<u32>(fabric.hosts[place.host].hcas[d].ports.size());

@@ -54,6 +54,9 @@ struct PortPlace {
 // "hosts/host0/sys/devices/pci0000:00/0000:10:00.0/infiniband/mlx5_0/ports/1", below the fabric's folder.
 [[nodiscard]] std::string port_path(const Fabric& fabric, PortPlace place);
 
+// What lists an HCA in its host's tree: links of classes, device nodes. Below the fabric's folder.
+[[nodiscard]] std::vector<std::string> device_entries(const Fabric& fabric, u32 host, u32 hca);
+
 // The N of the port's umadN: ports of a host are counted through its HCAs.
 [[nodiscard]] u32 port_number_on_host(const Fabric& fabric, PortPlace place);
 

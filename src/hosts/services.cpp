@@ -25,7 +25,7 @@ constexpr int ready_line = 3;  // a descriptor of the service
 constexpr const char* ipoib = "softib-ipoib";
 
 std::vector<std::string> ipoib_words(const PlaceSpec& spec) {
-  std::vector<std::string> words{ipoib, "--children", "--ready-fd", std::to_string(ready_line)};
+  std::vector<std::string> words{ipoib, "--children", "--wait", "--ready-fd", std::to_string(ready_line)};
   for (const std::string& interface : spec.interfaces) words.insert(words.end(), {"--interface", interface});
   return words;
 }

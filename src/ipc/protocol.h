@@ -697,9 +697,11 @@ enum class FaultKind : u32 {
   reboot,  // a: a host; ns: how long it is off
   stop_manager,
   start_manager,
+  remove_hca,  // a: an HCA
+  add_hca,
 };
 
-// A port of the fabric file, or with port 0 a whole host or switch.
+// A port of the fabric file, or with port 0 a whole HCA, host or switch.
 struct FaultPlace {
   u32 is_switch;
   u32 node;  // index of the switch or host
@@ -708,7 +710,7 @@ struct FaultPlace {
 };
 
 // For tools only (EPERM). EINVAL: what can't be, or a swap of one cable's two ends; ENXIO: no cable there;
-// ENOENT: softibd runs no subnet manager; EOPNOTSUPP: on Ethernet.
+// ENOENT: softibd runs no subnet manager; EHOSTDOWN: add_hca to a host that is off; EOPNOTSUPP: on Ethernet.
 struct Fault {
   static constexpr Op op = Op::fault;
   struct Request {

@@ -168,6 +168,8 @@ tl::expected<Options, Ending> parse_command_line(int argc, const char* const* ar
   app.add_flag("--children", options.children,
                "Serve a child, as ib0.8001, for each further P_Key of a port, also for those that the subnet manager "
                "gives it later");
+  app.add_flag("--wait", options.wait,
+               "Serve interfaces whose device is not there once it is; without it they are mistakes");
   app.add_option("--tun-fd", descriptors, "Serve this open TUN descriptor instead of making the device")
       ->type_name("NAME=FD")
       ->take_all();

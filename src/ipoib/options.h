@@ -35,6 +35,7 @@ struct InterfaceOptions {
 struct Options {
   std::vector<InterfaceOptions> interfaces;  // empty: one for each InfiniBand port
   bool children = false;                     // of all further P_Keys that those ports have, or come to have
+  bool wait = false;                         // for devices that are not there yet
   int ready_fd = -1;
   bool verbose = false;
 };

@@ -157,6 +157,12 @@ void Port::take_events() {
   }
 }
 
+bool is_there(const std::string& device) {
+  const DeviceList list;
+  return std::any_of(list.devices, list.devices + list.count,
+                     [&](ibv_device* one) { return device == ::ibv_get_device_name(one); });
+}
+
 std::vector<ListedPort> list_ports() {
   const DeviceList list;
   std::vector<ListedPort> ports;

@@ -95,5 +95,6 @@ struct ListedPort {
   auto operator<=>(const ListedPort&) const = default;
 };
 [[nodiscard]] std::vector<ListedPort> list_ports();
+[[nodiscard]] bool is_there(const std::string& device);
 
 }  // namespace softib::ipoib

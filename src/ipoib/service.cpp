@@ -25,7 +25,8 @@ class Service {
  public:
   [[nodiscard]] Told<void> start(const Options& options);
   ~Service() { loop_.forget_timers(); }  // address handles among them, which go before their device
-  void run() { loop_.run(); }
+  // An error: a device has gone, and what was made on it is of no use.
+  [[nodiscard]] Told<void> run();
   void leave();
 
  private:
@@ -35,12 +36,15 @@ class Service {
   void add_children(Served& served);
   void port_changed(Served& served, ibv_event_type event);
   void system_changed();
+  void look_for_missing();
   void tell_when_ready(int fd, Time until);
   void stop_when_idle();
 
   Loop loop_;
   bool verbose_ = false;
   bool children_ = false;
+  std::vector<InterfaceOptions> missing_;  // their devices are waited for
+  std::string gone_;
   Fd signals_;
   Netlink netlink_;
   rtnl::Watch watch_;
@@ -100,9 +104,36 @@ Told<Interface*> Service::add(InterfaceOptions options) {
 }
 
 void Service::port_changed(Served& served, ibv_event_type event) {
+  if (event == IBV_EVENT_DEVICE_FATAL) {
+    gone_ = served.port->device();
+    return loop_.stop();
+  }
   served.port->refresh();
   for (Interface* interface : served.interfaces) interface->port_changed(event);
   add_children(served);
+}
+
+Told<void> Service::run() {
+  loop_.run();
+  if (gone_.empty()) return {};
+  return complain(gone_ + " has gone");
+}
+
+void Service::look_for_missing() {
+  std::erase_if(missing_, [this](const InterfaceOptions& one) {
+    if (!is_there(one.device)) return false;
+    auto added = add(one);
+    if (!added) {
+      fmt::print(stderr, "softib-ipoib: {}\n", added.error().text);
+      return true;
+    }
+    (*added)->start();
+    for (const auto& served : ports_)
+      if (served->interfaces.back() == *added) add_children(*served);
+    return true;
+  });
+  constexpr milliseconds pause{500};
+  if (!missing_.empty()) loop_.after(pause, [this] { look_for_missing(); });
 }
 
 // What can't be made is told, and is no reason to end.
@@ -139,9 +170,13 @@ Told<void> Service::start(const Options& options) {
   const auto wanted = options.interfaces.empty() ? interfaces_of_all_ports() : options.interfaces;
   if (wanted.empty()) return complain("there is no InfiniBand port here");
   for (const InterfaceOptions& one : wanted)
-    if (auto added = add(one); !added) return tl::unexpected<Complaint>(added.error());
+    if (options.wait && !is_there(one.device))
+      missing_.push_back(one);
+    else if (auto added = add(one); !added)
+      return tl::unexpected<Complaint>(added.error());
   for (const auto& interface : interfaces_) interface->start();
   for (const auto& served : ports_) add_children(*served);
+  look_for_missing();
   constexpr std::chrono::seconds patience{5};
   if (options.ready_fd >= 0) tell_when_ready(options.ready_fd, Clock::now() + patience);
   return {};
@@ -182,7 +217,7 @@ Told<void> serve(const Options& options) {
   try {
     Service service;
     if (auto started = service.start(options); !started) return started;
-    service.run();
+    if (auto ended = service.run(); !ended) return ended;
     service.leave();
   } catch (const std::exception& error) {  // out of memory or descriptors
     return complain(error.what());

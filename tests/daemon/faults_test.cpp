@@ -267,6 +267,86 @@ TEST_F(FaultsTest, AHostDiesWithItsPrograms) {
   EXPECT_NE(segment().ports[2].lid, 0U);
 }
 
+constexpr FaultPlace hca_of_host1{0, 1, 0, 0};
+
+TEST_F(FaultsTest, AnHcaIsPulledOut) {
+  TestProcess victim = start("host1");
+  TestProcess other = start("host0");
+  const Connection lost = make_qp(victim), kept = make_qp(other);
+  const u32 generation = qp(lost.qpn).generation;
+  EXPECT_EQ(break_it(request(FaultKind::remove_hca, hca_of_host1)).killed, 0U);
+  EXPECT_EQ(watcher_.killed, std::vector<u32>{});
+  EXPECT_EQ(state(1), PortState::down);
+  EXPECT_EQ(faults(), "hca host1/mlx5_0: removed\n");
+  EXPECT_EQ(events(victim.async), std::vector<u32>{IBV_EVENT_DEVICE_FATAL});
+  pollfd end{victim.async.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, 0), 1);
+  EXPECT_TRUE(end.revents & POLLHUP) << "nothing more will come";
+  EXPECT_EQ(error_of<ipc::AllocPd>(victim), EIO);
+  EXPECT_EQ(error_of<ipc::DestroyQp>(victim, {lost.qpn}), EIO);
+  EXPECT_NE(qp(lost.qpn).generation, generation) << "peers still find it";
+  EXPECT_EQ(qp(lost.qpn).state, ipc::QpState::destroyed);
+  EXPECT_EQ(to_int(call<ipc::OpenContext>(victim.peer, 0, {victim.attached.host + 1, 0}).error()), ENODEV);
+  EXPECT_EQ(error_of<ipc::AllocPd>(other), 0);
+  EXPECT_NE(qp(kept.qpn).generation, 0U);
+  EXPECT_EQ(break_it(request(FaultKind::remove_hca, hca_of_host1)).changed, 0U);
+}
+
+TEST_F(FaultsTest, AnHcaThatIsPulledOutTakesItsMadFilesAlong) {
+  TestProcess victim = start("host1"), other = start("host0");
+  const auto open_umad = [&](TestProcess& process, u32 issm) {
+    Fd file;
+    EXPECT_TRUE(call<ipc::OpenUmad>(process.peer, 0, {0, issm}, {}, &file));
+    return file;
+  };
+  const auto hung_up = [](const Fd& file) {
+    pollfd end{file.get(), POLLIN, 0};
+    return ::poll(&end, 1, 0) == 1 && (end.revents & POLLHUP);
+  };
+  const Fd file = open_umad(victim, 0), manager = open_umad(victim, 1), kept = open_umad(other, 0);
+  break_it(request(FaultKind::remove_hca, hca_of_host1));
+  EXPECT_TRUE(hung_up(file) && hung_up(manager));
+  EXPECT_FALSE(hung_up(kept));
+  EXPECT_EQ(control_->plane()->issm_ports(), std::vector<u32>{});
+  EXPECT_EQ(error_of<ipc::OpenUmad>(victim, {0, 0}), ENXIO);
+  break_it(request(FaultKind::add_hca, hca_of_host1));
+  EXPECT_TRUE(hung_up(file)) << "it has to be opened anew";
+  EXPECT_FALSE(hung_up(open_umad(victim, 1)));
+}
+
+TEST_F(FaultsTest, AnHcaThatComesBackIsAnother) {
+  TestProcess victim = start("host1");
+  const Connection lost = make_qp(victim);
+  break_it(request(FaultKind::remove_hca, hca_of_host1));
+  pass(30'000 * ms);
+  EXPECT_EQ(break_it(request(FaultKind::add_hca, hca_of_host1)).changed, 1U);
+  EXPECT_EQ(break_it(request(FaultKind::add_hca, hca_of_host1)).changed, 0U);
+  let_traps_pass();
+  EXPECT_EQ(state(1), PortState::active);
+  EXPECT_EQ(faults(), "");
+  EXPECT_EQ(error_of<ipc::AllocPd>(victim), EIO) << "who had it open has nothing of that";
+  EXPECT_EQ(qp(lost.qpn).state, ipc::QpState::destroyed);
+  TestProcess fresh = start("host1");
+  EXPECT_NE(make_qp(fresh).qpn, lost.qpn) << "its rings may still be written to";
+  die(victim);
+  settle();
+  EXPECT_EQ(control_->contexts().all().size(), 1U);
+}
+
+TEST_F(FaultsTest, AHostThatIsSwitchedOnHasAllItsHcas) {
+  break_it(request(FaultKind::remove_hca, hca_of_host1));
+  break_it(request(FaultKind::power_off, all_of_host1));
+  EXPECT_EQ(faults(), "host host1: off\n");
+  EXPECT_EQ(refusal(request(FaultKind::add_hca, hca_of_host1)), EHOSTDOWN);
+  break_it(request(FaultKind::power_on, all_of_host1));
+  let_traps_pass();
+  EXPECT_EQ(state(1), PortState::active);
+  EXPECT_EQ(faults(), "");
+  EXPECT_EQ(refusal(request(FaultKind::remove_hca, {0, 1, 1, 0})), EINVAL) << "no such HCA";
+  EXPECT_EQ(refusal(request(FaultKind::remove_hca, host1)), EINVAL) << "a port of it";
+  EXPECT_EQ(refusal(request(FaultKind::remove_hca, the_switch)), EINVAL);
+}
+
 TEST_F(FaultsTest, AHostBoots) {
   Request reboot = request(FaultKind::reboot, all_of_host1);
   reboot.ns = 500 * ms;

@@ -460,6 +460,37 @@ TEST_F(RdmaCmTest, AHostThatDiesForgetsItsConnections) {
   EXPECT_EQ(event(1).event, static_cast<u32>(CmEvent::connect_request));
 }
 
+TEST_F(RdmaCmTest, AnHcaThatIsPulledOutTakesItsIdsAlong) {
+  connect();
+  listen(1, 7175);
+  const u32 here = create(1);
+  EXPECT_EQ(bind(1, here, fabric::default_address(1, 0), 7176), 0);
+  EXPECT_EQ(error_of(1, RDMA_USER_CM_CMD_LISTEN, rdma_ucm_listen{here, 0}), 0);
+  service_->device_down(2, 1, now_);
+  cut_ = true;
+  settle();
+  cut_ = false;
+  expect_event(1, CmEvent::device_removal);
+  expect_event(1, CmEvent::device_removal);
+  EXPECT_EQ(error_of(1, RDMA_USER_CM_CMD_GET_EVENT, rdma_ucm_get_event{}), EAGAIN);
+  EXPECT_EQ(error_of(1, RDMA_USER_CM_CMD_LISTEN, rdma_ucm_listen{here, 0}), EIO);
+  EXPECT_EQ(call<rdma_ucm_destroy_id_resp>(1, RDMA_USER_CM_CMD_DESTROY_ID, destruction_of(here))->events_reported, 1u);
+  EXPECT_EQ(service_->counts().listening, 2u) << "who listens at all addresses has no HCA";
+  const u32 again = create(1);
+  EXPECT_EQ(bind(1, again, fabric::default_address(1, 0), 7176), 0) << "the port number is free";
+}
+
+// The library has no name for it yet.
+TEST_F(RdmaCmTest, RequestsThatNobodySawHearNothingOfARemoval) {
+  listen(1, 7174);
+  ask(7174);
+  service_->device_down(2, 1, now_);
+  const rdma_ucm_event_resp request = event(1);
+  EXPECT_EQ(request.event, static_cast<u32>(CmEvent::connect_request));
+  EXPECT_EQ(error_of(1, RDMA_USER_CM_CMD_GET_EVENT, rdma_ucm_get_event{}), EAGAIN);
+  EXPECT_EQ(error_of(1, RDMA_USER_CM_CMD_REJECT, rejection_of(request.id)), EIO);
+}
+
 class RdmaCmPartitions : public RdmaCmTest {
  protected:
   RdmaCmPartitions() : RdmaCmTest(ipc::LinkLayer::infiniband) {

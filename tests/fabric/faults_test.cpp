@@ -85,6 +85,8 @@ TEST(Words, EachFaultThereAndBack) {
                          "host a off",
                          "host a on",
                          "host a reboot --after 5s",
+                         "hca a/mlx5_0 remove",
+                         "hca a/mlx5_0 add",
                          "sm kill",
                          "sm restart"};
   for (const char* line : lines) EXPECT_EQ(words_of(line), line);
@@ -92,6 +94,7 @@ TEST(Words, EachFaultThereAndBack) {
 
 TEST(Words, OtherWaysToSayThem) {
   EXPECT_EQ(words_of("host a kill"), "host a off");
+  EXPECT_EQ(words_of("hca a remove"), "hca a/mlx5_0 remove");
   EXPECT_EQ(words_of("link leaf0/1 flap"), "link leaf0:1 flap --times 1 --every 1s");
   EXPECT_EQ(words_of("link leaf0:1 flap --every 250 --times 2"), "link leaf0:1 flap --times 2 --every 250ms");
   EXPECT_EQ(words_of("link leaf0:1 drop 0.25"), "link leaf0:1 drop 25%");
@@ -101,7 +104,7 @@ TEST(Words, OtherWaysToSayThem) {
 
 TEST(Words, ErrorsSayWhatIsWrong) {
   const char* rows[][2] = {
-      {"", "say what is to be done: link, counters, switch, host or sm"},
+      {"", "say what is to be done: link, counters, switch, host, hca or sm"},
       {"lnk leaf0:1 down", "'lnk' is no fault; did you mean 'link'?"},
       {"link", "name an end of the link, as in leaf0:1 or host0/mlx5_0:1"},
       {"link leaf0:1", "say what happens to the link: down, up, flap, width, speed, ber, drop, delay, reset"},
@@ -128,6 +131,12 @@ TEST(Words, ErrorsSayWhatIsWrong) {
       {"switch a off", "the fabric has no switch 'a'; known are: leaf0, leaf1, spine"},
       {"host leaf0 off", "the fabric has no host 'leaf0'; known are: a, b, big"},
       {"host a reboot --after 2days", "'2days' is no time; write it as in 10us, 200ms, 1.5s or 2min"},
+      {"hca", "name an HCA, as in host0/mlx5_0"},
+      {"hca none/mlx5_0 remove", "the fabric has no host 'none'; known are: a, b, big"},
+      {"hca a/mlx5_7 remove", "'mlx5_7' is no HCA of a; did you mean 'mlx5_0'?"},
+      {"hca big remove", "say which HCA of big, as in big/mlx5_0"},
+      {"hca a/mlx5_0", "say remove or add"},
+      {"hca a/mlx5_0 off", "'off' is no fault of an HCA; known are: remove, add"},
       {"sm", "say kill or restart"}};
   for (const auto& [line, error] : rows) {
     std::string expected = error;
@@ -147,6 +156,7 @@ TEST(Words, WhatMendsThem) {
                            {"counters leaf0:1 stuck", "counters leaf0:1 free"},
                            {"switch spine off", "switch spine on"},
                            {"host a kill", "host a on"},
+                           {"hca a/mlx5_0 remove", "hca a/mlx5_0 add"},
                            {"sm kill", "sm restart"},
                            {"host a reboot", ""},
                            {"link leaf0:1 up", ""},

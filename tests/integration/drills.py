@@ -273,6 +273,25 @@ def a_host_boots(lab):
     lab.see("host0", f"perfquery {LID['host1']} 1", r"^LinkDownedCounter:\.+0$")
 
 
+def an_hca_is_pulled_out(lab):
+    """an HCA is pulled out of its host"""
+    watch = lab.start("host1", "ibv_asyncwatch")
+    wait_for_slot(lab, 1)
+    lab.do("hca host1/mlx5_0 remove")
+    lab.see_in("host1", watch, r"event_type IBV_EVENT_DEVICE_FATAL .*$")
+    lab.see("host1", "ibv_devinfo", r"^No IB devices found$")
+    lab.see("host0", f"iblinkinfo -S {LEAF0}", r"^ +1 +2\[ .*Down/ Polling.*$")
+
+
+def an_hca_is_plugged_in_again(lab):
+    """... and plugged in again"""
+    lab.do("hca host1/mlx5_0 remove")
+    lab.wait("host0", f"iblinkinfo -S {LEAF0}", r"^ +1 +2\[ .*Down/ Polling.*$")
+    lab.do("hca host1/mlx5_0 add")
+    lab.see("host1", "ibstat", r"State: Active$")
+    lab.see("host0", f"perfquery {LID['host1']} 1", r"^LinkDownedCounter:\.+0$")
+
+
 def counters_stand_still(lab):
     """a port's counters stand still"""
     lab.run("host0", f"smpquery nodeinfo {LID['host1']}")
@@ -325,8 +344,8 @@ def wait_for_slot(lab, programs):
 DRILLS = (a_cable_is_pulled, a_cable_is_plugged_in_again, a_link_flaps, an_uplink_is_pulled, a_link_is_narrow,
           a_link_is_slow, a_host_link_is_slow, bits_flip, a_cable_is_bad, packets_get_lost, packets_take_longer,
           management_takes_longer_too, a_slow_link_limits_traffic, cables_change_places, a_switch_loses_its_power,
-          a_switch_comes_back, a_host_dies, a_host_boots, counters_stand_still, errors_are_counted, the_manager_dies,
-          the_manager_comes_back)
+          a_switch_comes_back, a_host_dies, a_host_boots, an_hca_is_pulled_out, an_hca_is_plugged_in_again,
+          counters_stand_still, errors_are_counted, the_manager_dies, the_manager_comes_back)
 
 ALSO_IN_THE_FILE = {a_slow_link_limits_traffic: "pace: true\n"}
 

@@ -372,6 +372,13 @@ def hosts_have_their_interfaces(softib):
                  "a host that is back has no interface")
         wait_for(lambda: fabric.run("host1", ["ibdev2netdev"])[1] == "mlx5_0 port 1 ==> ib0 (Up)\n",
                  "nothing in sysfs tells whose the new interface is")
+        fabric.call("hca", "host1", "remove")
+        wait_for(lambda: fabric.run("host1", ["ip", "link", "show", "ib0"])[0] != 0,
+                 "an HCA that is gone has an interface")
+        fabric.call("hca", "host1", "add")
+        wait_for(lambda: fabric.run("host0", ["ping", "-c", "1", "-W", "1", "host1-ib0"])[0] == 0,
+                 "an HCA that is back has no interface")
+        wait_for(lambda: fabric.run("host1", ["ibdev2netdev"])[1] == "mlx5_0 port 1 ==> ib0 (Up)\n", "ibdev2netdev")
 
 
 # Beside the payload of TCP: IP, TCP with its time stamps, encapsulation; LRH, BTH, DETH, ICRC.

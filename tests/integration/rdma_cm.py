@@ -459,6 +459,39 @@ def a_host_that_died(fabric):
     ucmatose_transfers_and_leaves(fabric)
 
 
+def an_hca_that_is_pulled_out(fabric):
+    """What each program that has it open is told, who finds it afterwards, and that all is well when it is back."""
+    if fabric.link_layer == "ethernet":
+        raise Skip("no faults on Ethernet")
+    before = listeners(fabric)
+    stream = ["ib_write_bw", "-R", "-D", "30", "-s", "4096"]
+    programs = [fabric.start("host1", words) for words in
+                (["rping", "-s", "-a", ADDRESS["host1"]], stream, ["ibv_asyncwatch"])]
+    server, _, watcher = programs
+    try:
+        wait_for(lambda: listeners(fabric) >= before + 2 and "async event FD" in watcher.output(),
+                 "programs don't start")
+        programs.append(fabric.start("host0", ["rping", "-c", "-a", ADDRESS["host1"], "-C", "1000000"]))
+        client = fabric.start("host0", [*stream, ADDRESS["host1"]])
+        programs.append(client)
+        wait_for(lambda: fabric.status()["rdma_cm"]["connections"] >= 4, "no connections")
+        check(fabric.call("hca", "host1/mlx5_0", "remove").returncode == 0, "it can't be removed")
+        wait_for(lambda: "DEVICE_FATAL" in watcher.output(), f"ibv_asyncwatch was told {watcher.output()}")
+        wait_for(lambda: "device removal" in server.output(), f"rping was told {server.output()}")
+        check(client.wait(60) not in (0, None), f"the client hangs, or noticed nothing\n{client.output()}")
+        check(fabric.run("host1", ["ibv_devinfo"])[0] != 0, "it is still listed")
+        check(fabric.run("host1", ["ls", "/dev/infiniband"])[1] == "rdma_cm\n", "its device nodes are still there")
+        check(fabric.status()["faults"] == [{"what": "hca host1/mlx5_0", "fault": "removed"}], "status")
+        got, output = fabric.run("host1", ["rping", "-s", "-a", ADDRESS["host1"]])
+        check(got != 0 and "No RDMA devices were detected" in output, output)
+    finally:
+        for program in programs:
+            program.stop()
+        fabric.call("hca", "host1/mlx5_0", "add")
+    all_ports_come_up(fabric)
+    ucmatose_transfers_and_leaves(fabric)
+
+
 LIMITED = """
 hosts: 2
 partitions: |
@@ -475,8 +508,8 @@ CASES = [rping_carries_data, rping_on_ipv6, rping_server_stays_for_many, ucmatos
          udaddy_finds_its_peer, mckey_reaches_the_group, cmtime_measures_each_step, rdma_client_and_server,
          all_answers_are_the_kernels, the_library_waits_as_on_the_kernel, an_address_that_no_host_has,
          loopback_is_the_host_itself, a_port_that_nobody_listens_on, an_address_in_use,
-         a_program_that_dies_takes_its_connections_along, a_host_that_died, rcopy_copies_files,
-         a_tcp_program_on_rsockets, perftest_meets_by_rdma_cm, nothing_is_left]
+         a_program_that_dies_takes_its_connections_along, a_host_that_died, an_hca_that_is_pulled_out,
+         rcopy_copies_files, a_tcp_program_on_rsockets, perftest_meets_by_rdma_cm, nothing_is_left]
 FULL = [rdma_xclient_and_xserver, rstream_in_all_its_ways, rstream_by_tcp, riostream_writes_into_the_other_memory,
         iperf_on_rsockets, perftest_in_other_ways, perftest_itself_refuses_the_rest, rstream_of_all_sizes,
         a_host_that_dies_before_it_is_asked, thousands_leave_nothing_behind]

@@ -36,6 +36,8 @@ TEST(Options, ChildrenComeUnaskedWhereNoInterfaceIsNamed) {
   EXPECT_TRUE(parse({})->children);
   EXPECT_FALSE(parse({"--interface", "ib0=mlx5_0"})->children);
   EXPECT_TRUE(parse({"--interface", "ib0=mlx5_0", "--children"})->children);
+  EXPECT_FALSE(parse({"--interface", "ib0=mlx5_0"})->wait);
+  EXPECT_TRUE(parse({"--interface", "ib0=mlx5_0", "--wait"})->wait);
 }
 
 TEST(Options, AChildIsLikeItsParentButForTheAddresses) {

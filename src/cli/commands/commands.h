@@ -23,6 +23,7 @@ void add_link(CLI::App& app, int& exit_code);
 void add_counters(CLI::App& app, int& exit_code);
 void add_switch(CLI::App& app, int& exit_code);
 void add_host(CLI::App& app, int& exit_code);
+void add_hca(CLI::App& app, int& exit_code);
 void add_sm(CLI::App& app, int& exit_code);
 void add_scenario(CLI::App& app, int& exit_code);
 

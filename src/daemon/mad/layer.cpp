@@ -101,6 +101,13 @@ void MadLayer::close(u32 file) {
   files_.erase(found);
 }
 
+std::vector<u32> MadLayer::files_of(u32 port) const {
+  std::vector<u32> files;
+  for (const auto& [id, file] : files_)
+    if (file.port == port) files.push_back(id);
+  return files;
+}
+
 Result<u32> MadLayer::add_agent(u32 file, const Registration& wanted) {
   auto found = files_.find(file);
   if (found == files_.end()) return fail(EINVAL);

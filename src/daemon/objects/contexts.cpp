@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "daemon/event_pipe.h"
+#include "hca/engine/verbs.h"
 
 namespace softib::daemon {
 
@@ -59,6 +60,13 @@ void Contexts::report_everywhere(ContextObject& context, const ipc::AsyncRecord&
     auto written = write_record(pipe, &record, sizeof record);
     return !written && to_int(written.error()) == EPIPE;
   });
+}
+
+void Contexts::remove(ContextObject& context) {
+  report_everywhere(context,
+                    {0, static_cast<u32>(hca::AsyncEvent::device_fatal), ipc::ObjectKind::device, context.device, 0});
+  context.async_pipes.clear();
+  context.removed = true;
 }
 
 void Contexts::forget_events(ContextObject& context, ipc::ObjectKind kind, u32 object) {

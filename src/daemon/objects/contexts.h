@@ -22,6 +22,7 @@ struct ContextObject {
   Fd command;                   // softibd's end: hangs up with the last copy of the program's
   std::vector<Fd> async_pipes;  // write ends; objects report to the first that is still read, ports to all
   std::array<std::set<u32>, object_kinds> objects;
+  bool removed = false;  // its device has gone: it can but be closed
 
   [[nodiscard]] std::set<u32>& of(ipc::ObjectKind kind) { return objects[static_cast<size_t>(kind)]; }
   [[nodiscard]] const std::set<u32>& of(ipc::ObjectKind kind) const { return objects[static_cast<size_t>(kind)]; }
@@ -49,6 +50,8 @@ class Contexts {
   bool report(ContextObject& context, const ipc::AsyncRecord& record);
   // To all pipes.
   void report_everywhere(ContextObject& context, const ipc::AsyncRecord& record);
+  // The device has gone: a last event, and then the end of all pipes.
+  void remove(ContextObject& context);
   // Takes back the unread events of an object that goes.
   void forget_events(ContextObject& context, ipc::ObjectKind kind, u32 object);
 

@@ -117,16 +117,21 @@ Result<ipc::DestroyQp::Reply> Qps::destroy(ContextObject& context, u32 qpn) {
   return reply;
 }
 
-void Qps::drop(ContextObject& context, u32 qpn) {
-  auto found = qps_.find(qpn);
-  if (found == qps_.end()) return;
-  QpObject object = std::move(found->second);
-  qps_.erase(found);
+// Its rings stay: the program may still write to them.
+void Qps::silence(u32 qpn) {
   ipc::Qp& qp = segment_.qps[qpn];
   qp.state.store(QpState::destroyed, std::memory_order_seq_cst);
   qp.generation.store(0, std::memory_order_seq_cst);
   parts_.resolver.forget({ipc::ObjectKind::qp, qpn});
   parts_.groups.leave_all(qpn);
+}
+
+void Qps::drop(ContextObject& context, u32 qpn) {
+  auto found = qps_.find(qpn);
+  if (found == qps_.end()) return;
+  QpObject object = std::move(found->second);
+  qps_.erase(found);
+  silence(qpn);
   parts_.keys.unbind_from(context, qpn);
   parts_.cqs.unuse(object.send_cq);
   parts_.cqs.unuse(object.recv_cq);

@@ -68,6 +68,8 @@ class Qps {
   // EBUSY while it is a member of a multicast group.
   Result<ipc::DestroyQp::Reply> destroy(ContextObject& context, u32 qpn);
   void drop(ContextObject& context, u32 qpn);
+  // Nobody reaches it, and it reaches nobody, until it is dropped: its device has gone.
+  void silence(u32 qpn);
 
   Result<void> attach(u32 qpn, const ipc::Gid& gid, u16 mlid);
   Result<void> detach(u32 qpn, const ipc::Gid& gid, u16 mlid);

@@ -341,7 +341,16 @@ void Plane::umad_readable(u32 file, u64 now) {
   const bool open = files_.read(file, [&](const ipc::UmadFrame& frame, std::span<const u8> mad) {
     static_cast<void>(layer_.write(file, frame, mad, now));  // what is refused is lost, as the program has gone on
   });
-  if (open) return;
+  if (!open) close_umad(file);
+}
+
+// The program's end can but be closed: who reads there is told so.
+void Plane::hang_up(u32 port) {
+  for (const u32 file : layer_.files_of(port)) close_umad(file);
+}
+
+void Plane::close_umad(u32 file) {
+  touched_ = true;
   files_.remove(file);
   layer_.close(file);
   for (u32 port = 1; port < issm_files_.size(); ++port) {

@@ -48,6 +48,8 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   Result<void> remove_agent(u32 file, u32 agent) { return layer_.remove_agent(file, agent); }
   // The socket of a file can be read, or has been closed at its other end.
   void umad_readable(u32 file, u64 now);
+  // The port's HCA has gone, and with it the files of the port.
+  void hang_up(u32 port);
 
   void serve(GeneralServices* services) { services_ = services; }
   // From a port's queue pair 1.
@@ -108,6 +110,7 @@ class Plane final : public Ways, private net::Observer, private MadLayer::Outsid
   void power(u32 node, bool on);
 
  private:
+  void close_umad(u32 file);
   class Manager;
 
   // net::Observer

@@ -212,6 +212,23 @@ u64 RdmaCm::on_time(u64 now) {
   return timers_.empty() ? next : std::min(next, timers_.begin()->first);
 }
 
+// New connections that the program hasn't named yet have nobody to be told.
+void RdmaCm::tell_removal(Id& id) {
+  if (id.uid) tell(id, Event::device_removal);
+  id.state = IdState::removed;
+}
+
+// Its timers and questions; nobody answers them any more.
+void RdmaCm::forget_doings(Id& id) {
+  set_timer(id, 0);
+  administration_.cancel(id.question);
+  id.question = 0;
+  for (u32 multicast : id.multicasts) {
+    administration_.cancel(multicasts_.at(multicast).question);
+    multicasts_.at(multicast).joined = false;
+  }
+}
+
 void RdmaCm::host_down(u32 index) {
   hosts_.erase(index);
   std::vector<u32> gone;
@@ -219,19 +236,35 @@ void RdmaCm::host_down(u32 index) {
     if (id.host != index) continue;
     id.connection = 0;
     id.bound_port = 0;
-    set_timer(id, 0);
-    administration_.cancel(id.question);
-    id.question = 0;
-    for (u32 multicast : id.multicasts) {
-      administration_.cancel(multicasts_.at(multicast).question);
-      multicasts_.at(multicast).joined = false;
-    }
+    forget_doings(id);
     if (id.port && id.state != IdState::removed) gone.push_back(handle);
   }
   std::erase_if(groups_, [&](const auto& group) { return host_of(group.first.first) == index; });
+  for (u32 handle : gone) tell_removal(ids_.at(handle));
+}
+
+// Those that listen at all addresses stay.
+void RdmaCm::device_down(u32 first_port, u32 port_count, u64 now) {
+  now_ = now;
+  const auto is_gone = [&](u32 port) { return port >= first_port && port - first_port < port_count; };
+  std::vector<u32> gone;
+  for (const auto& [handle, id] : ids_)
+    if (is_gone(id.port) && id.state != IdState::removed) gone.push_back(handle);
+  std::erase_if(groups_, [&](const auto& group) { return is_gone(group.first.first); });
   for (u32 handle : gone) {
-    tell(ids_.at(handle), Event::device_removal);
-    ids_.at(handle).state = IdState::removed;
+    Id* id = find(handle);
+    if (!id) continue;
+    forget_doings(*id);
+    if (id->state == IdState::listen) stop_listening(*id, now);
+    if (id->connection) {
+      Host& at = host(id->host);
+      at.id_of_connection.erase(id->connection);
+      at.manager.destroy(id->connection, now);
+      id->connection = 0;
+    }
+    if (id->bound_port) host(id->host).spaces.release(id->bound_space, id->bound_port, handle);
+    id->bound_port = 0;
+    tell_removal(*id);
   }
 }
 

@@ -58,6 +58,9 @@ class RdmaCm final : private SaClient::Outside {
 
   [[nodiscard]] AddressBook& addresses() { return book_; }
 
+  // An HCA has gone, with its ports from `first_port` on: ids that have it hear of it, and can but be destroyed.
+  void device_down(u32 first_port, u32 port_count, u64 now);
+
   struct Counts {
     size_t files, ids, listening, events, connections, timewaits, multicasts;
   };
@@ -97,6 +100,8 @@ class RdmaCm final : private SaClient::Outside {
   void destroy(u32 handle, u64 now);
   void drop_events(File& file, u32 handle, u64 now);
   void drop_request(u32 fresh);
+  void forget_doings(Id& id);
+  void tell_removal(Id& id);
   void set_timer(Id& id, u64 at);
   void watch_connection(Id& id, u32 connection);
   // -- events

@@ -66,6 +66,11 @@ Result<u32> RdmaCmWires::carry_out(const RdmaCm::Command& command) {
   return done;
 }
 
+void RdmaCmWires::device_down(u32 first_port, u32 port_count, u64 now) {
+  service_.device_down(first_port, port_count, now);
+  send_what_waits(now);
+}
+
 u64 RdmaCmWires::advance(u64 now) {
   u64 next = service_.on_time(now);
   while (!waiting_.empty()) {

@@ -24,6 +24,7 @@ class RdmaCmWires final : private RdmaCm::Outside, private GeneralServices {
   void unread(u32 file, u64 now);
   Result<u32> carry_out(const RdmaCm::Command& command);
   void host_down(u32 host) { service_.host_down(host); }
+  void device_down(u32 first_port, u32 port_count, u64 now);
 
   // Gives when to call again, ~0: not before something happens.
   u64 advance(u64 now);

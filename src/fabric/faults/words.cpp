@@ -56,8 +56,8 @@ class Reader {
   Reader(const Fabric& fabric, Words words) : fabric_(fabric), words_(words) {}
 
   Parsed<FaultRequest> read() {
-    const Choices verbs{"link", "counters", "switch", "host", "sm"};
-    const std::string verb = next("say what is to be done: link, counters, switch, host or sm");
+    const Choices verbs{"link", "counters", "switch", "host", "hca", "sm"};
+    const std::string verb = next("say what is to be done: link, counters, switch, host, hca or sm");
     if (verb == "link")
       read_link();
     else if (verb == "counters")
@@ -66,6 +66,8 @@ class Reader {
       read_switch();
     else if (verb == "host")
       read_host();
+    else if (verb == "hca")
+      read_hca();
     else if (verb == "sm")
       read_manager();
     else
@@ -273,6 +275,32 @@ class Reader {
     }
   }
 
+  void read_hca() {
+    const std::string name = next("name an HCA, as in host0/mlx5_0");
+    if (error_) return;
+    const size_t slash = std::min(name.find('/'), name.size());
+    fault_.a = {0, take(parse_host(fabric_, name.substr(0, slash))), 0, 0};
+    if (!error_) fault_.a.hca = which_hca(fabric_.hosts[fault_.a.node], name.substr(std::min(slash + 1, name.size())));
+    const std::string action = next("say remove or add");
+    if (error_) return;
+    if (action != "remove" && action != "add") return unknown("fault of an HCA", action, {"remove", "add"});
+    fault_.kind = action == "remove" ? FaultKind::remove_hca : FaultKind::add_hca;
+  }
+
+  // A host's only one needs no name.
+  u32 which_hca(const Host& host, const std::string& name) {
+    Choices names;
+    for (const Hca& hca : host.hcas) names.push_back(hca.name);
+    if (name.empty() && names.size() == 1) return 0;
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      name.empty() ? fail(fmt::format("say which HCA of {}, as in {}/mlx5_0", host.name, host.name))
+                   : unknown("HCA of " + host.name, name, names);
+      return 0;
+    }
+    return static_cast<u32>(found - names.begin());
+  }
+
   void read_manager() {
     const std::string action = next("say kill or restart");
     if (error_) return;
@@ -345,6 +373,11 @@ std::string fault_words(const Fabric& fabric, const FaultRequest& fault) {
       return node_name(fabric, fault.a) + " on";
     case FaultKind::reboot:
       return fmt::format("{} reboot --after {}", node_name(fabric, fault.a), time_words(fault.ns));
+    case FaultKind::remove_hca:
+    case FaultKind::add_hca:
+      return fmt::format("hca {}/{} {}", fabric.hosts[fault.a.node].name,
+                         fabric.hosts[fault.a.node].hcas[fault.a.hca].name,
+                         fault.kind == FaultKind::remove_hca ? "remove" : "add");
     case FaultKind::stop_manager:
       return "sm kill";
     case FaultKind::start_manager:
@@ -364,6 +397,9 @@ std::optional<FaultRequest> undo_of(const FaultRequest& fault) {
       return undo;
     case FaultKind::power_off:
       undo.kind = FaultKind::power_on;
+      return undo;
+    case FaultKind::remove_hca:
+      undo.kind = FaultKind::add_hca;
       return undo;
     case FaultKind::stop_manager:
       undo.kind = FaultKind::start_manager;

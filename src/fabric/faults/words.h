@@ -6,6 +6,7 @@
 //   counters END stuck | free | add COUNTER N
 //   switch SWITCH off | on
 //   host HOST kill | off | on | reboot [--after TIME]
+//   hca HOST/HCA remove | add
 //   sm kill | restart
 #pragma once
 
