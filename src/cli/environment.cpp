@@ -46,11 +46,10 @@ bool is_ours(std::string_view part) { return part == our_library || part.ends_wi
 std::string known_hosts(const fabric::Fabric& fabric) {
   constexpr size_t most = 16;
   std::vector<std::string_view> names;
-  for (const fabric::Host& host : fabric.hosts) {
-    if (names.size() == most) break;
-    names.emplace_back(host.name);
-  }
-  size_t more = fabric.hosts.size() - names.size();
+  for (const fabric::Host& host : fabric.hosts)
+    if (host.kind == fabric::HostKind::server) names.emplace_back(host.name);
+  const size_t more = names.size() - std::min(names.size(), most);
+  names.resize(names.size() - more);
   return fmt::format("{}{}", fmt::join(names, ", "), more ? fmt::format(" and {} more", more) : "");
 }
 

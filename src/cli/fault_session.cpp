@@ -41,6 +41,8 @@ std::string FaultSession::reason(const fabric::FaultRequest& fault, Errno error)
     case ENXIO:
       return words + ": no cable is plugged in there";
     case ENOENT:
+      if (fault.kind == ipc::FaultKind::stop_aggregation || fault.kind == ipc::FaultKind::start_aggregation)
+        return words + ": the fabric file asks for no aggregation nodes (aggregation: true)";
       return words + ": the fabric file has no subnet manager (sm: none); programs that users run are theirs";
     case EHOSTDOWN:
       return words + ": its host is off";

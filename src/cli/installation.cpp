@@ -44,6 +44,15 @@ fabric::Parsed<std::string> find_hosts_keeper() {
                                                 here / ".." / SOFTIB_LIBEXECDIR / "softib/softib-hosts"});
 }
 
+fabric::Parsed<std::string> find_aggregation() {
+  if (const char* chosen = std::getenv("SOFTIB_AGGREGATION"); chosen && *chosen == '/')
+    return first_existing("SOFTIB_AGGREGATION", {chosen});
+  fs::path here = own_folder();
+  return first_existing("softib-aggregation",
+                        {here / "softib-aggregation", here / "../libexec/softib/softib-aggregation",
+                         here / ".." / SOFTIB_LIBEXECDIR / "softib/softib-aggregation"});
+}
+
 fabric::Parsed<std::string> find_ssh() {
   auto tools = find_tools();
   if (!tools) return tools;

@@ -13,6 +13,8 @@ namespace softib::cli {
 [[nodiscard]] fabric::Parsed<std::string> find_preload_library();
 // What gives hosts namespaces of their own.
 [[nodiscard]] fabric::Parsed<std::string> find_hosts_keeper();
+// $SOFTIB_AGGREGATION, or the installed one.
+[[nodiscard]] fabric::Parsed<std::string> find_aggregation();
 // The folder of the tools that Debian lacks (ibdev2netdev, show_gids).
 [[nodiscard]] fabric::Parsed<std::string> find_tools();
 // `softib ssh` as one word, for launchers.

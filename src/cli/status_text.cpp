@@ -118,6 +118,16 @@ std::string managers_table(const json& status) {
   return cell(member(status, "link_layer")) == "InfiniBand" ? "no subnet manager runs\n\n" : "";
 }
 
+std::string aggregation_table(const json& status) {
+  Table table({"AGGREGATION", "HOST", "NODES", "STATE"});
+  for (const json& program : member(status, "aggregation")) {
+    std::string name = "softib-aggregation";
+    if (!member(program, "pid").is_null()) name += fmt::format(", process {}", cell(member(program, "pid")));
+    table.add({name, cell(member(program, "host")), cell(member(program, "nodes")), cell(member(program, "state"))});
+  }
+  return table.empty() ? "" : table.text() + "\n";
+}
+
 // How hosts are places; softib up has told the remedy where they can't have namespaces.
 std::string hosts_line(const json& status) {
   const json& places = member(status, "namespaces");
@@ -157,7 +167,8 @@ std::string duration_text(u64 seconds) {
 
 std::string status_text(const json& status) {
   return headline(status) + "\n" + ports_table(status) + "\n" + faults_text(member(status, "faults")) +
-         managers_table(status) + hosts_line(status) + processes_table(status) + "\n" + memory_line(status);
+         managers_table(status) + aggregation_table(status) + hosts_line(status) + processes_table(status) + "\n" +
+         memory_line(status);
 }
 
 }  // namespace softib::cli

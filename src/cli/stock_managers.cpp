@@ -11,6 +11,7 @@
 #include "cli/installation.h"
 #include "cli/log_tail.h"
 #include "cli/status_query.h"
+#include "fabric/aggregation.h"
 #include "fabric/error.h"
 #include "fabric/runtime.h"
 
@@ -71,6 +72,8 @@ fabric::Parsed<std::vector<std::string>> options_for_daemon(const fabric::Fabric
     if (!library) return refuse(library.error().text);
     options.insert(options.end(), {"--opensm", *opensm});
   }
+  if (const auto aggregation = find_aggregation(); aggregation && !aggregation_hosts(fabric).empty())
+    options.insert(options.end(), {"--aggregation", *aggregation});
   if (fabric.namespaces == fabric::Namespaces::off) return options;
   auto keeper = find_hosts_keeper();
   if (!keeper) return refuse(keeper.error().text);

@@ -39,7 +39,7 @@ Result<ipc::Attach::Reply> Control::attach(Caller& caller, const ipc::Attach::Re
     return reply;
   }
   std::string_view name(request.host, ::strnlen(request.host, sizeof request.host));
-  auto host = host_for_programs(name);
+  auto host = host_for_programs(name, caller.peer.pid);
   if (!host) return fail(host.error());
   auto process = processes_.attach({caller.peer.pid, *host, std::move(caller.received)}, request);
   if (!process) return fail(process.error());

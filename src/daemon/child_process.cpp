@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -73,6 +74,33 @@ Result<ChildProcess> launch(const Launch& launch) {
   if (pid < 0) return fail(errno);
   if (pid == 0) become(launch, argv.data(), envp.data(), parent);
   return ChildProcess{pid, Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
+}
+
+Result<void> OwnedProcess::start(const Launch& what) {
+  auto child = launch(what);
+  if (!child) return fail(to_int(child.error()));
+  pid = child->pid;
+  handle = std::move(child->handle);
+  ended.reset();
+  return {};
+}
+
+bool OwnedProcess::signal(int number) const { return runs() && ::kill(-pid, number) == 0; }
+
+bool OwnedProcess::wait_for_end(std::chrono::milliseconds limit) {
+  if (!runs()) return true;
+  pollfd end{handle.get(), POLLIN, 0};
+  const int wait = static_cast<int>(limit.count());
+  while (handle && ::poll(&end, 1, wait) < 0 && errno == EINTR) continue;
+  return take_end();
+}
+
+bool OwnedProcess::take_end() {
+  int status = 0;
+  if (!runs() || ::waitpid(pid, &status, WNOHANG) != pid) return false;
+  ended = status;
+  handle.reset();
+  return true;
 }
 
 std::string how_it_ended(int wait_status) {

@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@ struct Programs {
   std::string opensm;
   std::string preload_library;
   std::string hosts_keeper;
+  std::string aggregation;
 };
 
 struct ChildProcess {
@@ -34,6 +37,22 @@ struct Launch {
 };
 
 [[nodiscard]] Result<ChildProcess> launch(const Launch& launch);
+
+// A program that may end, and be started again.
+struct OwnedProcess {
+  pid_t pid = 0;
+  Fd handle{};                 // pidfd: readable once it has ended
+  std::optional<int> ended{};  // as waitpid has it
+
+  [[nodiscard]] bool runs() const { return pid != 0 && !ended; }
+  [[nodiscard]] Result<void> start(const Launch& launch);
+  // To all that it started as well. False: it doesn't run.
+  bool signal(int number) const;
+  // For as long; false: it still runs.
+  bool wait_for_end(std::chrono::milliseconds limit);
+  // The handle can be read. False: it has not ended.
+  bool take_end();
+};
 
 // "exit code 1", "signal 9 (Killed)"
 [[nodiscard]] std::string how_it_ended(int wait_status);

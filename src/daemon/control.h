@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/aggregation.h"
 #include "daemon/faults.h"
 #include "daemon/host_trees.h"
 #include "daemon/hosts_keeper.h"
@@ -87,6 +88,9 @@ class Control : private hca::RepairSink {
   // Other programs that manage the subnets, for status.
   void show_managers(const StockManagers* managers) { managers_ = managers; }
   [[nodiscard]] const StockManagers* stock_managers() const { return managers_; }
+  // The programs of aggregation nodes, for status, and to let them in.
+  void show_aggregation(const AggregationPrograms* programs) { aggregation_ = programs; }
+  [[nodiscard]] const AggregationPrograms* aggregation() const { return aggregation_; }
   // Who holds the hosts' namespaces, for status and for programs that want to go there.
   void show_hosts(const HostsKeeper* keeper) { keeper_ = keeper; }
   [[nodiscard]] const HostsKeeper* hosts_keeper() const { return keeper_; }
@@ -179,6 +183,7 @@ class Control : private hca::RepairSink {
   Result<ipc::RdmaCmCommand::Reply> rdma_cm_command(Caller& caller, const ipc::RdmaCmCommand::Request& request);
   Result<ipc::Empty> set_addresses(Caller& caller, const ipc::SetAddresses::Request& request);
   Result<ipc::Fault::Reply> fault(Caller& caller, const ipc::Fault::Request& request);
+  Result<ipc::Fault::Reply> run_aggregation(bool run);
   void kill_programs(u32 host, ipc::Fault::Reply& reply);
   void remove_device(u32 device);
   [[nodiscard]] bool is_removed(u32 device) const;
@@ -186,7 +191,8 @@ class Control : private hca::RepairSink {
   Result<ipc::PrepareHost::Reply> prepare_host(Caller& caller, const ipc::PrepareHost::Request& request);
   Result<ipc::ReadCounter::Reply> read_counter(Caller& caller, const ipc::ReadCounter::Request& request);
   Result<ipc::MachineSocket::Reply> machine_socket(Caller& caller, const ipc::MachineSocket::Request& request);
-  [[nodiscard]] Result<u32> host_for_programs(std::string_view name) const;  // ENODEV, EPERM
+  // For a process. ENODEV; EPERM: nobody but softibd runs programs there.
+  [[nodiscard]] Result<u32> host_for_programs(std::string_view name, pid_t pid) const;
   [[nodiscard]] u32 device_named(u32 host, std::string_view name) const;
   [[nodiscard]] u32 umad_port(u32 host, u32 number) const;
   void tell_port_change(const Plane::PortChange& change);
@@ -227,6 +233,7 @@ class Control : private hca::RepairSink {
   std::unique_ptr<RdmaCmWires> wires_;
   HostTrees trees_;
   const StockManagers* managers_ = nullptr;
+  const AggregationPrograms* aggregation_ = nullptr;
   const HostsKeeper* keeper_ = nullptr;
   std::map<u32, Manager> issm_openers_;
   std::map<u32, Peer> peers_;

@@ -56,6 +56,8 @@ Target target_of(FaultKind kind) {
       return Target::hca;
     case FaultKind::stop_manager:
     case FaultKind::start_manager:
+    case FaultKind::stop_aggregation:
+    case FaultKind::start_aggregation:
       return Target::none;
   }
   return Target::none;
@@ -93,7 +95,7 @@ bool values_fit(const ipc::Fault::Request& request) {
     case FaultKind::reboot:
       return request.ns <= longest;
     default:
-      return request.kind >= FaultKind::link_down && request.kind <= FaultKind::add_hca;
+      return request.kind >= FaultKind::link_down && request.kind <= FaultKind::start_aggregation;
   }
 }
 
@@ -119,6 +121,7 @@ PortRef Faults::port_at(const ipc::FaultPlace& place) const {
 Result<void> Faults::check(const ipc::Fault::Request& request) const {
   if (!values_fit(request)) return fail(EINVAL);
   if (target_of(request.kind) != Target::none) return check_place(request);
+  if (request.kind == FaultKind::stop_aggregation || request.kind == FaultKind::start_aggregation) return fail(ENOENT);
   if (!plane_.has_places_for_managers()) return fail(ENOENT);
   return {};
 }

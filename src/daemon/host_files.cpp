@@ -14,15 +14,16 @@ std::string_view text_of(const char (&field)[N]) {
 
 }  // namespace
 
-Result<u32> Control::host_for_programs(std::string_view name) const {
+Result<u32> Control::host_for_programs(std::string_view name, pid_t pid) const {
   auto host = fabric::find_host(fabric_, name);
   if (!host) return fail(ENODEV);
-  if (fabric_.hosts[*host].kind == fabric::HostKind::aggregation) return fail(EPERM);
+  const bool is_ours = aggregation_ && aggregation_->is_for(pid, *host);
+  if (fabric_.hosts[*host].kind == fabric::HostKind::aggregation && !is_ours) return fail(EPERM);
   return *host;
 }
 
-Result<ipc::PrepareHost::Reply> Control::prepare_host(Caller&, const ipc::PrepareHost::Request& request) {
-  auto host = host_for_programs(text_of(request.host));
+Result<ipc::PrepareHost::Reply> Control::prepare_host(Caller& caller, const ipc::PrepareHost::Request& request) {
+  auto host = host_for_programs(text_of(request.host), caller.peer.pid);
   if (!host) return fail(host.error());
   if (faults_ && faults_->is_off(*host)) return fail(EHOSTDOWN);
   if (auto ready = trees_.prepare(*host); !ready) return fail(ready.error());

@@ -86,6 +86,8 @@ int main(int argc, char** argv) {
                  "Description of the fabric (default: fabric.yaml in the folder)");
   app.add_option("--opensm", options.programs.opensm, "The stock subnet manager, for 'sm: opensm'");
   app.add_option("--hosts-keeper", options.programs.hosts_keeper, "What gives hosts namespaces of their own");
+  app.add_option("--aggregation", options.programs.aggregation,
+                 "What makes aggregation nodes work: softib-aggregation");
   app.add_option("--preload-library", options.programs.preload_library, "What makes a program run on a host");
   CLI11_PARSE(app, argc, argv);
   options.dir = std::filesystem::absolute(options.dir).lexically_normal();

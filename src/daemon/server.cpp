@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "base/error_text.h"
+#include "fabric/aggregation.h"
 #include "fabric/error.h"
 #include "hca/engine/timers.h"
 #include "ipc/passed_fds.h"
@@ -112,7 +113,9 @@ fabric::Parsed<void> Server::start(fabric::Fabric fabric, Programs programs) {
   watch(signals_.get(), Source::signal, 0, EPOLLIN);
   set_listening(true);
   if (auto started = start_hosts(programs); !started) return started;
-  return start_managers(std::move(programs));
+  if (auto started = start_managers(programs); !started) return started;
+  start_aggregation(std::move(programs));
+  return {};
 }
 
 fabric::Parsed<void> Server::start_hosts(const Programs& programs) {
@@ -127,10 +130,10 @@ fabric::Parsed<void> Server::start_hosts(const Programs& programs) {
 }
 
 // They find the socket listening, and are answered once run() begins.
-fabric::Parsed<void> Server::start_managers(Programs programs) {
+fabric::Parsed<void> Server::start_managers(const Programs& programs) {
   const fabric::Fabric& fabric = control_->fabric();
   if (!control_->plane() || fabric.sm != fabric::SubnetManager::opensm) return {};
-  managers_ = std::make_unique<StockManagers>(fabric, files_.dir(), std::move(programs));
+  managers_ = std::make_unique<StockManagers>(fabric, files_.dir(), programs);
   if (auto started = managers_->start(); !started) return started;
   watch_managers();
   control_->show_managers(managers_.get());
@@ -147,6 +150,27 @@ bool Server::run_stock_managers(bool run) {
   if (!run) return any;
   if (auto started = managers_->start(); !started) spdlog::error(started.error().text);
   watch_managers();
+  return true;
+}
+
+// Without them all else works.
+void Server::start_aggregation(Programs programs) {
+  if (aggregation_hosts(control_->fabric()).empty()) return;
+  aggregation_ = std::make_unique<AggregationPrograms>(control_->fabric(), files_.dir(), std::move(programs));
+  control_->show_aggregation(aggregation_.get());
+  (void)run_aggregation(true);
+}
+
+void Server::watch_aggregation() {
+  for (u32 i = 0; i < aggregation_->all().size(); ++i)
+    if (const Fd& handle = aggregation_->all()[i].handle) watch(handle.get(), Source::aggregation, i, EPOLLIN);
+}
+
+bool Server::run_aggregation(bool run) {
+  const bool any = aggregation_->kill();
+  if (!run) return any;
+  if (auto started = aggregation_->start(); !started) spdlog::error(started.error().text);
+  watch_aggregation();
   return true;
 }
 
@@ -214,6 +238,8 @@ void Server::handle_event(Source source, u32 id) {
       return control_->rdma_cm_unread(id, hca::now_ns());
     case Source::manager:
       return managers_->ended(id);
+    case Source::aggregation:
+      return aggregation_->ended(id);
     case Source::keeper:
       return hosts_->ended();
     case Source::keeper_word:

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/fd.h"
+#include "daemon/aggregation.h"
 #include "daemon/control.h"
 #include "daemon/hosts_keeper.h"
 #include "daemon/runtime_files.h"
@@ -39,6 +40,7 @@ class Server : private Watcher {
     umad,
     rdma_cm,
     manager,
+    aggregation,
     keeper,
     keeper_word
   };
@@ -52,7 +54,8 @@ class Server : private Watcher {
   explicit Server(RuntimeFiles files);
   [[nodiscard]] fabric::Parsed<void> start(fabric::Fabric fabric, Programs programs);
   [[nodiscard]] fabric::Parsed<void> start_hosts(const Programs& programs);
-  [[nodiscard]] fabric::Parsed<void> start_managers(Programs programs);
+  [[nodiscard]] fabric::Parsed<void> start_managers(const Programs& programs);
+  void start_aggregation(Programs programs);
 
   void watch(int fd, Source source, u32 id, u32 events);
   void watch_context(u32 context, int fd) override { watch(fd, Source::context, context, 0); }
@@ -63,6 +66,8 @@ class Server : private Watcher {
   bool kill(u32 peer) override;
   bool run_stock_managers(bool run) override;
   void watch_managers();
+  bool run_aggregation(bool run) override;
+  void watch_aggregation();
 
   void handle_event(Source source, u32 id);
   void accept_all();
@@ -89,6 +94,7 @@ class Server : private Watcher {
   std::unique_ptr<Control> control_;
   std::unique_ptr<HostsKeeper> hosts_;
   std::unique_ptr<StockManagers> managers_;
+  std::unique_ptr<AggregationPrograms> aggregation_;
   std::array<u8, ipc::max_message> message_;
   Clock::time_point last_tick_{};
   std::chrono::milliseconds tick_interval_{1};

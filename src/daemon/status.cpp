@@ -164,6 +164,21 @@ void add_other(const Control& control, const Plane& plane, json& managers) {
   }
 }
 
+json aggregation_json(const Control& control) {
+  json list = json::array();
+  if (!control.aggregation()) return list;
+  for (const AggregationPrograms::Process& process : control.aggregation()->all()) {
+    const fabric::Host& host = control.fabric().hosts[process.host];
+    list.push_back({{"host", host.name},
+                    {"nodes", host.hcas.size()},
+                    {"state", control.aggregation()->state(process)},
+                    {"running", process.runs()},
+                    {"log", process.log()}});
+    if (process.pid != 0) list.back()["pid"] = process.pid;
+  }
+  return list;
+}
+
 json managers_json(const Control& control) {
   const Plane* plane = control.plane();
   if (!plane) return json::array();
@@ -204,6 +219,7 @@ std::string status_text(const Control& control) {
       {"hosts", hosts_json(control)},
       {"namespaces", namespaces_json(control)},
       {"subnet_managers", managers_json(control)},
+      {"aggregation", aggregation_json(control)},
       {"processes", processes_json(control, counts)},
       {"faults", control.faults() ? control.faults()->report().faults() : json::array()},
       {"objects", total.of},

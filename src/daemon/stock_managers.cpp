@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstring>
@@ -21,6 +20,8 @@ namespace {
 using fabric::refuse;
 
 using fabric::CableEnd;
+
+constexpr std::chrono::seconds kill_limit{10};
 
 const fabric::Port& port_at(const fabric::Fabric& fabric, const CableEnd& end) {
   return fabric.hosts[end.node].hcas[end.hca].ports[end.port - 1];
@@ -44,11 +45,14 @@ StockManagers::StockManagers(const fabric::Fabric& fabric, std::string dir, Prog
     : fabric_(fabric), dir_(std::move(dir)), programs_(std::move(programs)) {
   for (const CableEnd& place : places_for_opensm(fabric)) {
     const fabric::Port& port = port_at(fabric, place);
-    Process process{place, to_string(fabric, place), port.guid, port.subnet, {}};
-    std::string folder = process.label;
+    std::string folder = to_string(fabric, place);
     std::replace(folder.begin(), folder.end(), '/', '-');
+    Process& process = processes_.emplace_back();
+    process.place = place;
+    process.label = to_string(fabric, place);
+    process.guid = port.guid;
+    process.subnet = port.subnet;
     process.dir = fmt::format("{}/opensm/{}", dir_, folder);
-    processes_.push_back(std::move(process));
   }
 }
 
@@ -57,15 +61,8 @@ StockManagers::~StockManagers() { kill(); }
 
 bool StockManagers::kill() {
   bool any = false;
-  for (const Process& process : processes_)
-    if (process.pid && !process.ended) any = ::kill(-process.pid, SIGKILL) == 0 || any;
-  for (Process& process : processes_) {
-    if (!process.pid || process.ended) continue;
-    int status = 0;
-    ::waitpid(process.pid, &status, 0);
-    process.ended = status;
-    process.handle.reset();
-  }
+  for (const Process& process : processes_) any = process.signal(SIGKILL) || any;
+  for (Process& process : processes_) (void)process.wait_for_end(kill_limit);
   return any;
 }
 
@@ -116,23 +113,17 @@ fabric::Parsed<void> StockManagers::start_one(Process& process, const std::strin
   opensm.folder = fabric_.manager.folder.empty() ? process.dir : fabric_.manager.folder;
   opensm.output = process.dir + "/opensm.out";
   opensm.death_signal = SIGKILL;
-  auto child = launch(opensm);
-  if (!child) return refuse(fmt::format("cannot start opensm: {}", std::strerror(to_int(child.error()))));
-  process.pid = child->pid;
-  process.ended.reset();
-  process.handle = std::move(child->handle);
+  if (auto started = process.start(opensm); !started)
+    return refuse(fmt::format("cannot start opensm: {}", std::strerror(to_int(started.error()))));
   spdlog::info("opensm, process {}, starts on {}; its log is {}/opensm.log", process.pid, process.label, process.dir);
   return {};
 }
 
 void StockManagers::ended(size_t index) {
   Process& process = processes_[index];
-  int status = 0;
-  if (process.ended || ::waitpid(process.pid, &status, WNOHANG) != process.pid) return;
-  process.ended = status;
-  process.handle.reset();
+  if (!process.take_end()) return;
   spdlog::warn("opensm on {} (process {}) ended with {}; 'softib sm restart' starts it again", process.label,
-               process.pid, how_it_ended(status));
+               process.pid, how_it_ended(*process.ended));
 }
 
 }  // namespace softib::daemon

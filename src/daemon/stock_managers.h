@@ -2,13 +2,9 @@
 // run` would run it, dies with softibd, and is not started again when it ends.
 #pragma once
 
-#include <sys/types.h>
-
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "daemon/child_process.h"
 #include "fabric/fabric.h"
 
@@ -16,15 +12,12 @@ namespace softib::daemon {
 
 class StockManagers {
  public:
-  struct Process {
+  struct Process : OwnedProcess {
     fabric::CableEnd place;
     std::string label;  // "host0/mlx5_0/1"
     u64 guid = 0;
     u32 subnet = 0;
     std::string dir;  // its logs and files
-    pid_t pid = 0;
-    Fd handle{};                 // pidfd: readable once it has ended
-    std::optional<int> ended{};  // as waitpid has it
   };
 
   StockManagers(const fabric::Fabric& fabric, std::string dir, Programs programs);

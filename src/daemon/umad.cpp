@@ -90,6 +90,8 @@ Result<ipc::Fault::Reply> Control::fault(Caller& caller, const ipc::Fault::Reque
   if (!caller.peer.is_tool) return fail(EPERM);
   if (!faults_) return fail(EOPNOTSUPP);
   const bool starts = request.kind == ipc::FaultKind::start_manager;
+  if (request.kind == ipc::FaultKind::start_aggregation || request.kind == ipc::FaultKind::stop_aggregation)
+    return run_aggregation(request.kind == ipc::FaultKind::start_aggregation);
   if (managers_ && (starts || request.kind == ipc::FaultKind::stop_manager))
     return ipc::Fault::Reply{world_.watcher.run_stock_managers(starts), 0, 0, 0};
   if (auto checked = faults_->check(request); !checked) return fail(checked.error());
@@ -104,6 +106,11 @@ Result<ipc::Fault::Reply> Control::fault(Caller& caller, const ipc::Fault::Reque
   reply.disabled = faults_->disabled_ports(request);
   settle();
   return reply;
+}
+
+Result<ipc::Fault::Reply> Control::run_aggregation(bool run) {
+  if (!aggregation_) return fail(ENOENT);
+  return ipc::Fault::Reply{world_.watcher.run_aggregation(run), 0, 0, 0};
 }
 
 // After its power, so that what is left to say to its peers gets lost, as when a card is pulled out.

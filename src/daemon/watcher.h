@@ -17,6 +17,8 @@ class Watcher {
   virtual bool kill(u32 peer) = 0;
   // The stock subnet managers of the fabric file die, or start anew. False: there was nothing to do.
   virtual bool run_stock_managers(bool run) = 0;
+  // So do the programs of its aggregation nodes.
+  virtual bool run_aggregation(bool run) = 0;
 };
 
 }  // namespace softib::daemon

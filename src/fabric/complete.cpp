@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "fabric/addresses.h"
+#include "fabric/aggregation.h"
 
 namespace softib::fabric {
 
@@ -442,6 +443,7 @@ LinkRate link_rate(const Fabric& fabric, const Cable& cable) {
 }
 
 tl::expected<Fabric, Fault> complete_located(Fabric fabric) {
+  if (Check check = add_aggregation_nodes(fabric); !check) return tl::unexpected<Fault>(check.error());
   if (Check check = check_names(fabric); !check) return tl::unexpected<Fault>(check.error());
   if (Check check = assign_guids(fabric); !check) return tl::unexpected<Fault>(check.error());
   if (Check check = check_cables(fabric); !check) return tl::unexpected<Fault>(check.error());

@@ -69,6 +69,7 @@ void emit_switch(Out out, const Switch& sw) {
   if (sw.lid) fmt::format_to(out, ", lid: 0x{:x}", sw.lid);
   if (sw.lmc) fmt::format_to(out, ", lmc: {}", sw.lmc);
   if (sw.enhanced_port0) fmt::format_to(out, ", enhanced_port0: true");
+  if (sw.aggregation) fmt::format_to(out, ", aggregation: true");
   if (sw.port_guid != sw.node_guid) fmt::format_to(out, ", port_guid: 0x{:016x}", sw.port_guid);
   if (sw.system_guid != sw.node_guid) fmt::format_to(out, ", system_guid: 0x{:016x}", sw.system_guid);
   if (sw.vendor_id) fmt::format_to(out, ", vendor_id: 0x{:x}", sw.vendor_id);

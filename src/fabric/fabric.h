@@ -84,8 +84,8 @@ struct Hca {
   friend bool operator==(const Hca&, const Hca&) = default;
 };
 
-// server: programs run there. aggregation: a switch's own end node for in-network reduction (SHARP). It has a GUID, a
-// LID and a cable as an HCA has, and nobody runs programs on it.
+// server: programs run there. aggregation: its HCAs are switches' own end nodes for in-network reduction (SHARP). They
+// have GUIDs, LIDs and cables as HCAs have, and nobody but softibd runs programs on them.
 enum class HostKind : u8 { server, aggregation };
 
 struct Host {
@@ -108,6 +108,7 @@ struct Switch {
   u64 system_guid = 0;          // 0 before complete(): as node_guid
   u8 lmc = 0;                   // of port 0; not 0 with an enhanced port 0 only
   bool enhanced_port0 = false;  // port 0 is a full end port, as managed switches have it
+  bool aggregation = false;     // in-network reduction: it has an aggregation node, on which softib-aggregation runs
   std::string description{};    // NodeDescription; empty: the name
   u32 vendor_id = 0;            // of NodeInfo; 0: those of a switch that is at home at its speed
   u32 device_id = 0;

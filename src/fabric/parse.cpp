@@ -37,6 +37,8 @@ class Parser {
   void listed(const YAML::Node& root);
   void generated(const YAML::Node& root);
   void manager(const YAML::Node& root);
+  bool reduces(const YAML::Node& node);
+  void aggregation(const YAML::Node& root);
   void hosts(const YAML::Node& node, const YAML::Node& hcas);
   void host(const YAML::Node& node, const YAML::Node& default_hcas);
   void add_host(std::string name, const YAML::Node& at, const YAML::Node& hcas, HostKind kind = HostKind::server);
@@ -260,7 +262,7 @@ void Parser::switch_entry(const YAML::Node& node) {
   }
   if (!yaml_.check_map(node, "a switch",
                        {"name", "ports", "node_guid", "lid", "speed", "width", "mtu", "port_guid", "system_guid", "lmc",
-                        "enhanced_port0", "description", "vendor_id", "device_id"}))
+                        "enhanced_port0", "aggregation", "description", "vendor_id", "device_id"}))
     return;
   sw.name = yaml_.text(node["name"], sw.name);
   sw.ports = static_cast<u32>(yaml_.number(node["ports"], "ports", 1, max_switch_ports, sw.ports));
@@ -271,6 +273,7 @@ void Parser::switch_entry(const YAML::Node& node) {
   sw.system_guid = yaml_.guid(node["system_guid"]);
   sw.lmc = static_cast<u8>(yaml_.number(node["lmc"], "lmc", 0, most_lmc, 0));
   sw.enhanced_port0 = yaml_.boolean(node["enhanced_port0"], false);
+  sw.aggregation = reduces(node["aggregation"]);
   identity_keys(node, sw);
   add_switch(sw, node);
 }
@@ -452,15 +455,29 @@ void Parser::listed(const YAML::Node& root) {
 
 void Parser::top(const YAML::Node& root) {
   if (!yaml_.check_map(root, "the fabric",
-                       {"fabric", "link_layer", "sm", "partitions", "pace", "namespaces", "ipoib", "topology", "hosts",
-                        "hcas", "switches", "cables"}))
+                       {"fabric", "link_layer", "sm", "partitions", "pace", "namespaces", "ipoib", "aggregation",
+                        "topology", "hosts", "hcas", "switches", "cables"}))
     return;
   head(root);
   if (root["topology"].IsDefined())
     generated(root);
   else
     listed(root);
+  aggregation(root);
   manager(root);
+}
+
+// A switch's, or the whole fabric's.
+bool Parser::reduces(const YAML::Node& node) {
+  const bool wanted = yaml_.boolean(node, false);
+  if (wanted && fabric_.link_layer == LinkLayer::ethernet)
+    yaml_.fail(node, "only switches of InfiniBand have aggregation nodes; leave this out");
+  return wanted;
+}
+
+void Parser::aggregation(const YAML::Node& root) {
+  if (!reduces(root["aggregation"])) return;
+  for (Switch& sw : fabric_.switches) sw.aggregation = true;
 }
 
 // After the hosts, on whose ports a manager may run.

@@ -699,6 +699,8 @@ enum class FaultKind : u32 {
   start_manager,
   remove_hca,  // a: an HCA
   add_hca,
+  stop_aggregation,
+  start_aggregation,
 };
 
 // A port of the fabric file, or with port 0 a whole HCA, host or switch.
@@ -709,8 +711,8 @@ struct FaultPlace {
   u32 port;
 };
 
-// For tools only (EPERM). EINVAL: what can't be, or a swap of one cable's two ends; ENXIO: no cable there;
-// ENOENT: softibd runs no subnet manager; EHOSTDOWN: add_hca to a host that is off; EOPNOTSUPP: on Ethernet.
+// For tools only (EPERM). EINVAL: what can't be, or a swap of one cable's two ends; ENXIO: no cable; EOPNOTSUPP: on
+// Ethernet; ENOENT: softibd runs no subnet manager or no aggregation nodes; EHOSTDOWN: add_hca to a host that is off.
 struct Fault {
   static constexpr Op op = Op::fault;
   struct Request {

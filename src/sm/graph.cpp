@@ -27,7 +27,9 @@ Graph::Graph(const Subnet& subnet) : switches(static_cast<u32>(subnet.switches.s
       if (!from.linked()) continue;
       const Node& peer = subnet.node(from.peer);
       if (!peer.is_switch()) {
-        add_lids(destinations, subnet.port(from.peer), static_cast<u16>(sw), static_cast<u8>(port), hosts[sw]++, true);
+        const bool is_host = !peer.is_aggregation_node();
+        add_lids(destinations, subnet.port(from.peer), static_cast<u16>(sw), static_cast<u8>(port),
+                 is_host ? hosts[sw]++ : u16{0}, is_host);
       } else if (peer.sw != sw) {
         edges.push_back({static_cast<u16>(peer.sw), static_cast<u8>(port), from.peer.port});
       }

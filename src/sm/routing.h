@@ -25,7 +25,7 @@ struct Graph {
     u8 port;      // of that switch; 0: itself
     u8 sub;       // which LID of its port, with LMC
     u16 in_leaf;  // its place among the CA ports of its switch
-    bool counts;  // a CA or router: its paths are balanced
+    bool counts;  // a host's: its paths are balanced
   };
 
   explicit Graph(const Subnet& subnet);
@@ -35,7 +35,7 @@ struct Graph {
   std::vector<Edge> edges;
   std::vector<Destination> destinations;  // by switch
   std::vector<u32> first_destination;     // of each switch; one more at the end
-  std::vector<u16> hosts;                 // CA and router ports at each switch
+  std::vector<u16> hosts;                 // CA and router ports at each switch, but for aggregation nodes
 
   [[nodiscard]] const Edge* begin(u32 sw) const { return edges.data() + first[sw]; }
   [[nodiscard]] const Edge* end(u32 sw) const { return edges.data() + first[sw + 1]; }

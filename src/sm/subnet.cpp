@@ -15,6 +15,13 @@ std::string Node::name() const {
   return fmt::format("\"{}\" ({})", std::string(description.begin(), end), hex(guid));
 }
 
+// Nothing else tells them; tools know them by that too.
+bool Node::is_aggregation_node() const {
+  constexpr std::string_view words = "Aggregation Node";
+  const std::string_view text(reinterpret_cast<const char*>(description.data()), description.size());
+  return kind == Kind::ca && text.find(words) != text.npos;
+}
+
 std::optional<End> Subnet::end_of_lid(u32 lid) const {
   if (lid >= by_lid.size() || by_lid[lid] == nowhere) return std::nullopt;
   return ends[by_lid[lid]];

@@ -82,6 +82,8 @@ struct Node {
   u32 sw = nowhere;         // index in Subnet::switches
 
   [[nodiscard]] bool is_switch() const { return kind == Kind::sw; }
+  // A switch's own end node, for in-network reduction: it makes no leaf of a spine.
+  [[nodiscard]] bool is_aggregation_node() const;
   [[nodiscard]] std::string name() const;  // for people
 };
 

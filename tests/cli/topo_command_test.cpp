@@ -88,6 +88,20 @@ TEST_F(Topo, WhatLooksLikeADescriptionAndIsNone) {
   EXPECT_THAT(topo({"check", file("members.yaml")}).out, HasSubstr("that no port has: 0x0000000000000099 in A"));
 }
 
+TEST_F(Topo, SwitchesWithAggregationNodes) {
+  ASSERT_EQ(
+      topo({"generate", "fat-tree", "--hosts", "16", "--radix", "8", "--aggregation", "-o", file("a.yaml")}).exit_code,
+      0);
+  write("t.yaml", "aggregation: true\ntopology: {kind: fat-tree, hosts: 16, radix: 8}\n");
+  EXPECT_EQ(topo({"convert", file("t.yaml")}).out, shell("cat " + file("a.yaml")).out);
+  EXPECT_THAT(topo({"show", file("a.yaml")}).out, HasSubstr("aggregation nodes 6\n"));
+  EXPECT_EQ(topo({"check", file("a.yaml")}).out,
+            file("a.yaml") + ": hosts 16, switches 6, cables 38; nothing to note\n");
+  const std::string dump = topo({"convert", file("a.yaml"), "--to", "ibnetdiscover"}).out;
+  EXPECT_THAT(dump, HasSubstr("[9]\t\"H-"));
+  EXPECT_THAT(dump, HasSubstr("# \"Mellanox Technologies Aggregation Node\""));
+}
+
 TEST_F(Topo, FaultsNameLineAndCause) {
   write("bad.yaml", "hosts: 2\ncables:\n  - [host0/mlx5_0/1, sw0/99]\n");
   Outcome outcome = topo({"check", file("bad.yaml")});

@@ -34,7 +34,12 @@ class FakeWatcher : public Watcher {
     stock_managers_run = run;
     return true;
   }
+  bool run_aggregation(bool run) override {
+    aggregation_runs = run;
+    return true;
+  }
   bool stock_managers_run = true;
+  bool aggregation_runs = true;
   std::map<int, u32> contexts;
   std::map<int, u32> channels;
   std::map<int, u32> umads;

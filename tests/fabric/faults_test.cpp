@@ -88,7 +88,9 @@ TEST(Words, EachFaultThereAndBack) {
                          "hca a/mlx5_0 remove",
                          "hca a/mlx5_0 add",
                          "sm kill",
-                         "sm restart"};
+                         "sm restart",
+                         "aggregation kill",
+                         "aggregation restart"};
   for (const char* line : lines) EXPECT_EQ(words_of(line), line);
 }
 
@@ -104,7 +106,7 @@ TEST(Words, OtherWaysToSayThem) {
 
 TEST(Words, ErrorsSayWhatIsWrong) {
   const char* rows[][2] = {
-      {"", "say what is to be done: link, counters, switch, host, hca or sm"},
+      {"", "say what is to be done: link, counters, switch, host, hca, sm or aggregation"},
       {"lnk leaf0:1 down", "'lnk' is no fault; did you mean 'link'?"},
       {"link", "name an end of the link, as in leaf0:1 or host0/mlx5_0:1"},
       {"link leaf0:1", "say what happens to the link: down, up, flap, width, speed, ber, drop, delay, reset"},
@@ -137,6 +139,7 @@ TEST(Words, ErrorsSayWhatIsWrong) {
       {"hca big remove", "say which HCA of big, as in big/mlx5_0"},
       {"hca a/mlx5_0", "say remove or add"},
       {"hca a/mlx5_0 off", "'off' is no fault of an HCA; known are: remove, add"},
+      {"aggregation off", "'off' is no fault of aggregation; known are: kill, restart"},
       {"sm", "say kill or restart"}};
   for (const auto& [line, error] : rows) {
     std::string expected = error;
@@ -158,6 +161,7 @@ TEST(Words, WhatMendsThem) {
                            {"host a kill", "host a on"},
                            {"hca a/mlx5_0 remove", "hca a/mlx5_0 add"},
                            {"sm kill", "sm restart"},
+                           {"aggregation kill", "aggregation restart"},
                            {"host a reboot", ""},
                            {"link leaf0:1 up", ""},
                            {"counters leaf0:1 add symbol_error 1", ""}};
@@ -194,6 +198,8 @@ TEST(Targets, WhatFits) {
   EXPECT_EQ(targets_of(lab(), TargetKind::sw, "leaf"), (Names{"leaf0", "leaf1"}));
   EXPECT_EQ(targets_of(lab(), TargetKind::sw, "switch"), (Names{"leaf0", "leaf1", "spine"}));
   EXPECT_EQ(targets_of(lab(), TargetKind::host, "?"), (Names{"a", "b"}));
+  const auto reducing = parse("{hosts: 2, aggregation: true}", "f.yaml");
+  EXPECT_EQ(targets_of(*reducing, TargetKind::host, "*"), (Names{"host0", "host1"})) << "aggregation nodes are none";
   EXPECT_EQ(targets_of(lab(), TargetKind::link, "spine"), (Names{"spine:1", "spine:2"})) << "ports with a cable only";
   EXPECT_EQ(targets_of(lab(), TargetKind::link, "leaf*:8"), (Names{"leaf0:8", "leaf1:8"}));
   EXPECT_EQ(targets_of(lab(), TargetKind::port, "big/*"), (Names{"big/mlx5_1:1"}));

@@ -45,7 +45,7 @@ const BadFile bad_files[] = {
      "f.yaml:1: unknown key 'fabrik' in the fabric; did you mean 'fabric'?"},
     {"unknown_key_far", "hosts: 2\nweather: fine\n",
      "f.yaml:2: unknown key 'weather' in the fabric; known are: fabric, link_layer, sm, partitions, pace, namespaces, "
-     "ipoib, topology, hosts, hcas, switches, cables"},
+     "ipoib, aggregation, topology, hosts, hcas, switches, cables"},
     {"unknown_key_case", "Hosts: 2\n", "f.yaml:1: unknown key 'Hosts' in the fabric; did you mean 'hosts'?"},
     {"unknown_key_host", "hosts:\n  - name: a\n    hca: 2\n",
      "f.yaml:3: unknown key 'hca' in a host; did you mean 'hcas'?"},

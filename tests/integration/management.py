@@ -6,13 +6,16 @@
 Prints PASS, FAIL or SKIP for each case, and a total line.
 """
 
+import os
 import pathlib
 import re
 import shutil
+import signal
 import sys
 import time
 
-from softib_fabric import free_port, wait_listening
+import fabric_view
+from softib_fabric import Fabric, free_port, wait_gone, wait_listening
 from suite import Skip, Suite, check, described, new_parser, run, wait_for
 
 TREE = """
@@ -239,16 +242,129 @@ def opensm_brings_it_up(softib):
             check("State: Active" in run(fabric, host, "ibstat"), host)
 
 
+# -- aggregation nodes: what is seen of them, and the life of the program on them, whatever program that is
+
+REDUCING = TREE.replace("fabric: default", "fabric: default\naggregation: true")
+NODE = "Mellanox Technologies Aggregation Node"
+SWITCHES = ("leaf0", "leaf1", "spine")
+
+
+class Reducing(Fabric):
+    """With a program on the nodes that opens an HCA and waits for events, as any program of verbs might."""
+
+    def __init__(self, softib, text=REDUCING):
+        super().__init__(softib)
+        folder = pathlib.Path(self.folder)
+        program = folder / "program"
+        program.write_text("#!/bin/sh\necho \"$@\"\nexec ibv_asyncwatch -d leaf0-an\n")
+        program.chmod(0o755)
+        self.environment["SOFTIB_AGGREGATION"] = str(program)
+        self.description = str(folder / "fabric.yaml")
+        (folder / "fabric.yaml").write_text(text)
+
+    def program(self):
+        program, = self.status()["aggregation"]
+        return program
+
+    def wait_until_open(self):
+        """Its process, once it has opened its HCA."""
+        def found():
+            program = self.program()
+            return program["running"] and any(process["pid"] == program["pid"] and process["objects"]["context"] == 1
+                                              for process in self.status()["processes"])
+        wait_for(found, "the program on the nodes has no HCA open")
+        return self.program()["pid"]
+
+
+def each_switch_has_a_node(fabric):
+    net = fabric_view.Discovered(run(fabric, "alpha", "ibnetdiscover"))
+    check(not net.differences(fabric_view.of_file(fabric.softib, fabric.description)), "ibnetdiscover")
+    text = run(fabric, "alpha", "ibnetdiscover")
+    check(len(re.findall(rf'^\[9\]\t"H-\w+"\[1\]\(\w+\) \t\t# "{NODE}" lid \d+ 4xHDR', text, re.M)) == 3, text)
+    check(run(fabric, "alpha", "ibhosts").count(NODE) == 3, "ibhosts")
+    check(run(fabric, "alpha", "saquery").count(NODE) == 3, "saquery")
+
+
+def nodes_are_no_hosts(fabric):
+    for words in (["hostfile"], ["run", "all", "--", "hostname"]):
+        output = fabric.call(*words).stdout
+        check("aggregation" not in output and "gamma" in output, f"softib {words[0]}: {output}")
+    for words in (["run", "aggregation", "--", "true"], ["env", "aggregation"]):
+        refused = fabric.call(*words)
+        check(refused.returncode != 0 and "nobody runs programs on it" in refused.stderr, f"{words}: {refused}")
+    unknown = fabric.call("run", "delta", "--", "true").stderr
+    check("its hosts are alpha, beta, gamma" in unknown, unknown)
+
+
+def nobody_else_opens_nodes(fabric):
+    fabric.wait_until_open()
+    intruder = fabric.start("alpha", ["env", "SOFTIB_HOST=aggregation", "ibv_devinfo"])
+    check(intruder.wait(10) != 0 and "leaf0-an" not in intruder.output(), intruder.output())
+    intruder.stop()
+
+
+def the_program_of_nodes_lives_and_dies(fabric):
+    first = fabric.wait_until_open()
+    log = pathlib.Path(fabric.program()["log"])
+    check(log.read_text().startswith("--manager\n"), f"the first one manages: {log.read_text()}")
+    line = rf"softib-aggregation, process {first} +aggregation +3 +running"
+    check(re.search(line, fabric.call("status").stdout), "status")
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: fabric.program()["state"] == "ended with signal 9 (Killed)", "softibd does not see it die")
+    check("restart" in fabric.daemon_log(), "the log tells no remedy")
+    ping_goes_and_comes(fabric)
+    check(fabric.call("aggregation", "restart").returncode == 0, "restart")
+    second = fabric.wait_until_open()
+    check(fabric.call("aggregation", "restart").returncode == 0, "restart of one that runs")
+    third = fabric.wait_until_open()
+    check(len({first, second, third}) == 3 and wait_gone(second, 5), "it is another process each time")
+    check("killed" in fabric.call("host", "aggregation", "kill").stdout and wait_gone(third, 5), "with its host")
+    wait_for(lambda: NODE not in run(fabric, "alpha", "ibhosts"), "the nodes of a dead host answer")
+    for words in (["host", "aggregation", "on"], ["aggregation", "restart"]):
+        check(fabric.call(*words).returncode == 0, " ".join(words))
+    fabric.wait_until_open()
+    wait_for(lambda: run(fabric, "alpha", "ibhosts").count(NODE) == 3, "the nodes don't come back")
+    check(fabric.call("aggregation", "kill").returncode == 0 and not fabric.program()["running"], "kill")
+    fabric.call("aggregation", "restart")
+
+
+def nodes_end_with_the_fabric(softib):
+    for text, how in ((REDUCING, signal.SIGTERM), (REDUCING + "sm: opensm\n", signal.SIGKILL)):
+        if "opensm" in text and not shutil.which("opensm"):
+            raise Skip("opensm is not installed")
+        with Reducing(softib, text) as fabric:
+            program, daemon = fabric.wait_until_open(), fabric.daemon_pid()
+            check(run(fabric, "gamma", "saquery").count(NODE) == 3, "nodes with the stock subnet manager")
+            os.kill(daemon, how)
+            check(wait_gone(program, 10), f"the program outlives softibd, that ended by signal {how}")
+
+
+def nodes_without_their_program(softib):
+    fabric = Reducing(softib, "{aggregation: true, hosts: 2}")
+    fabric.environment["SOFTIB_AGGREGATION"] = "/nowhere"
+    with fabric:
+        check(fabric.program()["state"].startswith("not started: "), fabric.program())
+        check(NODE in run(fabric, "host0", "ibhosts"), "ibhosts")
+        with described(softib, "hosts: 2") as plain:
+            check("asks for no aggregation nodes" in plain.call("aggregation", "restart").stderr, "without any")
+
+
+ON_NODES = (each_switch_has_a_node, nodes_are_no_hosts, nobody_else_opens_nodes, the_program_of_nodes_lives_and_dies)
+
+
 SHARED = (ports_are_active, discovery_finds_every_cable, subnet_management_answers, routes_lead_through_the_spine,
           a_managed_switch_is_an_end_port, administration_answers, services_are_shown, ping_goes_and_comes,
           counters_are_exact, a_disabled_port_goes_down_and_comes_back)
 OWN = (limited_members_are_answered, services_are_answered_as_by_opensm, opensm_lets_switches_enforce_partitions,
-       opensm_brings_it_up)
+       opensm_brings_it_up, nodes_end_with_the_fabric, nodes_without_their_program)
 
 
 def main():
     suite = Suite(new_parser(__doc__))
     suite.on(TREE, SHARED)
+    if cases := suite.chosen(ON_NODES):
+        with Reducing(suite.arguments.softib) as fabric:
+            suite.run_each(cases, fabric)
     suite.alone(OWN)
     return suite.conclude()
 

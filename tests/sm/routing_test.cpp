@@ -56,6 +56,65 @@ TEST(Routing, WhatIsNoFatTreeIsSaidAndRoutedUpDown) {
   EXPECT_FALSE(has_credit_loop(world));
 }
 
+// From and to each host, and each other; roots have a way to each other with shortest paths only.
+void expect_nodes_reachable(World& world, const fabric::Fabric& fabric, bool roots_too) {
+  std::vector<net::PortRef> near, far;  // at switches with hosts, and hosts; at others
+  std::set<u32> leaves;
+  for (const fabric::Cable& cable : fabric.cables)
+    if (cable.a.kind == fabric::EndKind::hca && fabric.hosts[cable.a.node].kind == fabric::HostKind::server)
+      leaves.insert(cable.b.node);
+  for (const fabric::Cable& cable : fabric.cables)
+    if (cable.a.kind == fabric::EndKind::hca)
+      (leaves.contains(cable.b.node) ? near : far).push_back({world.net().hca_node(cable.a.node, cable.a.hca), 1});
+  EXPECT_EQ(far.size(), fabric.switches.size() - leaves.size());
+  const auto loss = [&](net::PortRef from, net::PortRef to) {
+    return world.net().walk(from, world.lid(to), 0, 0xffff).loss;
+  };
+  std::vector<net::PortRef> all = near;
+  all.insert(all.end(), far.begin(), far.end());
+  for (const net::PortRef from : near)
+    for (const net::PortRef to : all) {
+      EXPECT_EQ(loss(from, to), net::Loss::none) << from.node << " to " << to.node;
+      EXPECT_EQ(loss(to, from), net::Loss::none) << to.node << " to " << from.node;
+    }
+  for (const net::PortRef from : far)
+    for (const net::PortRef to : far) EXPECT_TRUE(!roots_too || loss(from, to) == net::Loss::none);
+}
+
+// The ports that packets leave switches by, from each host to each other.
+std::vector<u32> ways_of_hosts(World& world, const fabric::Fabric& fabric) {
+  std::vector<u32> ports;
+  for (u32 from = 0; from < fabric.hosts.size(); ++from)
+    for (u32 to = 0; to < fabric.hosts.size(); ++to) {
+      const u16 lid = world.lid(world.port_of_host(to));
+      for (const net::Hop& hop : world.net().walk(world.port_of_host(from), lid, 0, 0xffff).hops)
+        ports.push_back(hop.out.port);
+    }
+  return ports;
+}
+
+// Where hosts are is what makes a leaf, whatever else is at spines and cores.
+TEST(Routing, AggregationNodesMakeNoLeaves) {
+  for (const Routing routing : {Routing::minhop, Routing::updn, Routing::ftree})
+    for (const TreeShape& shape : {TreeShape{4, 4, 4}, TreeShape{3, 2, 2, 3, 2}}) {
+      fabric::Fabric plain = tree(shape);
+      fabric::Fabric reducing = plain;
+      for (fabric::Switch& sw : reducing.switches) sw.aggregation = true;
+      reducing = *fabric::complete(reducing);
+      World with_nodes(reducing), without(plain);
+      for (World* world : {&with_nodes, &without}) {
+        world->manage(0, with(routing));
+        world->settle();
+      }
+      EXPECT_TRUE(with_nodes.manager(0).subnet_up());
+      expect_all_active(with_nodes);
+      EXPECT_FALSE(with_nodes.logged("no fat tree"));
+      expect_nodes_reachable(with_nodes, reducing, routing == Routing::minhop);
+      EXPECT_EQ(routing != Routing::minhop && has_credit_loop(with_nodes), false);
+      EXPECT_EQ(ways_of_hosts(with_nodes, plain), ways_of_hosts(without, plain));
+    }
+}
+
 // How many of the paths from leaf 0 to the hosts of other leaves go by each port.
 std::map<u8, u32> spread(World& world, u32 hosts_here) {
   std::map<u8, u32> uses;

@@ -25,6 +25,7 @@ void add_switch(CLI::App& app, int& exit_code);
 void add_host(CLI::App& app, int& exit_code);
 void add_hca(CLI::App& app, int& exit_code);
 void add_sm(CLI::App& app, int& exit_code);
+void add_aggregation(CLI::App& app, int& exit_code);
 void add_scenario(CLI::App& app, int& exit_code);
 
 inline constexpr int usage_error = 2;

@@ -76,10 +76,28 @@ void tell_of_namespaces(const fabric::Fabric& fabric, const std::string& dir) {
                note);
 }
 
-size_t count_hcas(const fabric::Fabric& fabric) {
-  size_t count = 0;
-  for (const fabric::Host& host : fabric.hosts) count += host.hcas.size();
-  return count;
+// Hosts where programs run, and what switches have in their place.
+struct Sizes {
+  size_t hosts = 0;
+  size_t hcas = 0;
+  size_t aggregation_nodes = 0;
+};
+
+Sizes sizes_of(const fabric::Fabric& fabric) {
+  Sizes sizes;
+  for (const fabric::Host& host : fabric.hosts) {
+    const bool is_server = host.kind == fabric::HostKind::server;
+    (is_server ? sizes.hcas : sizes.aggregation_nodes) += host.hcas.size();
+    sizes.hosts += is_server;
+  }
+  return sizes;
+}
+
+// To try something on.
+std::string first_host(const fabric::Fabric& fabric) {
+  for (const fabric::Host& host : fabric.hosts)
+    if (host.kind == fabric::HostKind::server) return host.name;
+  return "HOST";
 }
 
 std::string counted(size_t count, std::string_view one, std::string_view many) {
@@ -87,11 +105,14 @@ std::string counted(size_t count, std::string_view one, std::string_view many) {
 }
 
 void announce(const fabric::Fabric& fabric) {
-  fmt::print("fabric '{}' is up: {}, {}, {}, {}\n", fabric.name, counted(fabric.hosts.size(), "host", "hosts"),
-             counted(count_hcas(fabric), "HCA", "HCAs"), counted(fabric.switches.size(), "switch", "switches"),
+  const Sizes sizes = sizes_of(fabric);
+  std::string nodes;
+  if (sizes.aggregation_nodes) nodes = counted(sizes.aggregation_nodes, "aggregation node", "aggregation nodes") + ", ";
+  fmt::print("fabric '{}' is up: {}, {}, {}, {}{}\n", fabric.name, counted(sizes.hosts, "host", "hosts"),
+             counted(sizes.hcas, "HCA", "HCAs"), counted(fabric.switches.size(), "switch", "switches"), nodes,
              fabric::to_string(fabric.link_layer));
   std::string name = fabric.name == "default" ? "" : fmt::format("--name {} ", fabric.name);
-  fmt::print("try: softib run {}{} -- ibv_devinfo\n", name, fabric.hosts[0].name);
+  fmt::print("try: softib run {}{} -- ibv_devinfo\n", name, first_host(fabric));
 }
 
 int already_running(const fabric::Fabric& fabric, const std::string& dir) {

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/commands/commands.h"
 #include "cli/topo/commands.h"
 #include "fabric/topo/shape.h"
@@ -29,9 +31,10 @@ int check(const CheckOptions& options) {
   for (std::string& oddity : fabric::topo::oddities(imported->fabric)) notes.push_back(std::move(oddity));
   for (const std::string& note : notes) fmt::print("note: {}\n", note);
   const fabric::Fabric& fabric = imported->fabric;
+  const auto hosts = std::count_if(fabric.hosts.begin(), fabric.hosts.end(),
+                                   [](const fabric::Host& host) { return host.kind == fabric::HostKind::server; });
   fmt::print("{}: hosts {}, switches {}, cables {}{}\n", options.input.file == "-" ? "stdin" : options.input.file,
-             fabric.hosts.size(), fabric.switches.size(), fabric.cables.size(),
-             notes.empty() ? "; nothing to note" : "");
+             hosts, fabric.switches.size(), fabric.cables.size(), notes.empty() ? "; nothing to note" : "");
   return options.strict && !notes.empty() ? 1 : 0;
 }
 

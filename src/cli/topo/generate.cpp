@@ -22,18 +22,21 @@ struct Output {
   std::string name = "default";
   std::string file;
   std::string to;
+  bool aggregation = false;
 };
 
 void add_output_options(CLI::App& kind, Output& output) {
   add_name(kind, output.name);
   add_output(kind, output.file);
   add_to(kind, output.to);
+  kind.add_flag("--aggregation", output.aggregation, "Give each switch an aggregation node, for in-network reduction");
 }
 
 int generate(const topo::Topology& topology, const Output& output) {
   auto made = topo::generate(topology);
   if (!made) return complain(made.error().text);
   made->name = output.name;
+  for (fabric::Switch& sw : made->switches) sw.aggregation = output.aggregation;
   auto fabric = fabric::complete(*std::move(made));
   if (!fabric) return complain(fabric.error().text);
   return write_output(output.file, in_form(output.to, *fabric));

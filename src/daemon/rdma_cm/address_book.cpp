@@ -47,6 +47,7 @@ AddressBook::AddressBook(const fabric::Fabric& fabric, const ipc::Segment& segme
       for (const fabric::Port& from : hca.ports) {
         ++port;
         auto& list = of_port_[port];
+        if (fabric.hosts[host].kind != fabric::HostKind::server) continue;  // it has no interface of IP
         list.push_back(ipv4(port, from.address));
         list.push_back(ipv4(port, fabric::loopback_address(host, rail)));
         if (!ethernet) list.push_back(ipv6(port, host, rail));

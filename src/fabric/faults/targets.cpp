@@ -25,10 +25,16 @@ std::vector<std::string> cabled_ends(const Fabric& fabric) {
   return names;
 }
 
-template <typename List>
-std::vector<std::string> all_names(const List& list) {
+std::vector<std::string> names_of_switches(const Fabric& fabric) {
   std::vector<std::string> names;
-  for (const auto& item : list) names.push_back(item.name);
+  for (const Switch& sw : fabric.switches) names.push_back(sw.name);
+  return names;
+}
+
+std::vector<std::string> names_of_servers(const Fabric& fabric) {
+  std::vector<std::string> names;
+  for (const Host& host : fabric.hosts)
+    if (host.kind == HostKind::server) names.push_back(host.name);
   return names;
 }
 
@@ -61,9 +67,9 @@ std::vector<std::string> targets_of(const Fabric& fabric, TargetKind kind, std::
   const std::string pattern = whole_pattern(kind, word);
   std::vector<std::string> names;
   if (kind == TargetKind::sw)
-    names = all_names(fabric.switches);
+    names = names_of_switches(fabric);
   else if (kind == TargetKind::host)
-    names = all_names(fabric.hosts);
+    names = names_of_servers(fabric);
   else
     names = cabled_ends(fabric);
   std::erase_if(names, [&](const std::string& name) { return !fits(pattern, name); });

@@ -56,8 +56,8 @@ class Reader {
   Reader(const Fabric& fabric, Words words) : fabric_(fabric), words_(words) {}
 
   Parsed<FaultRequest> read() {
-    const Choices verbs{"link", "counters", "switch", "host", "hca", "sm"};
-    const std::string verb = next("say what is to be done: link, counters, switch, host, hca or sm");
+    const Choices verbs{"link", "counters", "switch", "host", "hca", "sm", "aggregation"};
+    const std::string verb = next("say what is to be done: link, counters, switch, host, hca, sm or aggregation");
     if (verb == "link")
       read_link();
     else if (verb == "counters")
@@ -69,7 +69,9 @@ class Reader {
     else if (verb == "hca")
       read_hca();
     else if (verb == "sm")
-      read_manager();
+      read_program("the subnet manager", FaultKind::stop_manager, FaultKind::start_manager);
+    else if (verb == "aggregation")
+      read_program("aggregation", FaultKind::stop_aggregation, FaultKind::start_aggregation);
     else
       unknown("fault", verb, verbs);
     if (!error_ && at_ < words_.size()) fail(fmt::format("'{}' is too much", words_[at_]));
@@ -301,12 +303,12 @@ class Reader {
     return static_cast<u32>(found - names.begin());
   }
 
-  void read_manager() {
+  void read_program(std::string_view what, FaultKind kill, FaultKind restart) {
     const std::string action = next("say kill or restart");
     if (error_) return;
     if (action != "kill" && action != "restart")
-      return unknown("fault of the subnet manager", action, {"kill", "restart"});
-    fault_.kind = action == "kill" ? FaultKind::stop_manager : FaultKind::start_manager;
+      return unknown(fmt::format("fault of {}", what), action, {"kill", "restart"});
+    fault_.kind = action == "kill" ? kill : restart;
   }
 
   const Fabric& fabric_;
@@ -382,6 +384,10 @@ std::string fault_words(const Fabric& fabric, const FaultRequest& fault) {
       return "sm kill";
     case FaultKind::start_manager:
       return "sm restart";
+    case FaultKind::stop_aggregation:
+      return "aggregation kill";
+    case FaultKind::start_aggregation:
+      return "aggregation restart";
     default:
       return link_words(fabric, fault);
   }
@@ -403,6 +409,9 @@ std::optional<FaultRequest> undo_of(const FaultRequest& fault) {
       return undo;
     case FaultKind::stop_manager:
       undo.kind = FaultKind::start_manager;
+      return undo;
+    case FaultKind::stop_aggregation:
+      undo.kind = FaultKind::start_aggregation;
       return undo;
     case FaultKind::link_down:
     case FaultKind::link_flap:

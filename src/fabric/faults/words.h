@@ -8,6 +8,7 @@
 //   host HOST kill | off | on | reboot [--after TIME]
 //   hca HOST/HCA remove | add
 //   sm kill | restart
+//   aggregation kill | restart
 #pragma once
 
 #include <optional>

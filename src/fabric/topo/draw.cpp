@@ -93,7 +93,8 @@ void Drawing::emit_host_boxes(Out out) {
     const Host& host = fabric_.hosts[first];
     bool server = host.kind == HostKind::server;
     std::string label = size == 1 ? host.name : fmt::format("{} hosts\\n{} ...", size, host.name);
-    if (!server) label = size == 1 ? "aggregation" : fmt::format("{} aggregation nodes", size);
+    const size_t nodes = size * host.hcas.size();
+    if (!server) label = nodes == 1 ? "aggregation" : fmt::format("{} aggregation nodes", nodes);
     fmt::format_to(out, "    \"{}\" [label=\"{}\", shape={}, fillcolor=\"{}\"];\n", host.name, label,
                    server ? "box" : "ellipse", server ? "#e8f0fe" : "#f1f3f4");
   }

@@ -36,7 +36,7 @@ std::vector<std::vector<u32>> neighbours_of(const Fabric& fabric) {
 void count_hosts(const Fabric& fabric, Shape& shape) {
   std::set<u32> subnets;
   for (const Host& host : fabric.hosts) {
-    if (host.kind == HostKind::aggregation) ++shape.aggregation_nodes;
+    if (host.kind == HostKind::aggregation) shape.aggregation_nodes += static_cast<u32>(host.hcas.size());
     if (host.kind != HostKind::server) continue;
     ++shape.servers;
     shape.hcas += static_cast<u32>(host.hcas.size());

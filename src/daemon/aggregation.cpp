@@ -1,0 +1,90 @@
+#include "daemon/aggregation.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "fabric/aggregation.h"
+#include "fabric/error.h"
+
+namespace softib::daemon {
+
+namespace {
+
+using fabric::refuse;
+
+constexpr std::chrono::seconds death_limit{10};
+
+}  // namespace
+
+AggregationPrograms::AggregationPrograms(const fabric::Fabric& fabric, std::string dir, Programs programs)
+    : fabric_(fabric), dir_(std::move(dir)), programs_(std::move(programs)) {
+  for (const u32 host : aggregation_hosts(fabric)) {
+    Process& process = processes_.emplace_back();
+    process.host = host;
+    process.folder = fmt::format("{}/aggregation/{}", dir_, fabric.hosts[host].name);
+  }
+}
+
+// What they have registered goes with subnet administration.
+AggregationPrograms::~AggregationPrograms() { kill(); }
+
+bool AggregationPrograms::kill() {
+  bool any = false;
+  for (const Process& process : processes_) any = process.signal(SIGKILL) || any;
+  for (Process& process : processes_) (void)process.wait_for_end(death_limit);
+  return any;
+}
+
+fabric::Parsed<void> AggregationPrograms::start() {
+  why_not_.clear();
+  if (programs_.aggregation.empty() || programs_.preload_library.empty()) why_not_ = "softib-aggregation is not there";
+  for (Process& process : processes_) {
+    if (!why_not_.empty()) break;
+    if (auto started = start_one(process); !started) why_not_ = started.error().text;
+  }
+  if (why_not_.empty()) return {};
+  return refuse("aggregation nodes reduce nothing: " + why_not_);
+}
+
+fabric::Parsed<void> AggregationPrograms::start_one(Process& process) {
+  std::error_code error;
+  std::filesystem::create_directories(process.folder, error);
+  if (error) return refuse(fmt::format("cannot make {}: {}", process.folder, error.message()));
+  Launch program{{programs_.aggregation},
+                 {"SOFTIB_FABRIC_DIR=" + dir_, "SOFTIB_HOST=" + fabric_.hosts[process.host].name,
+                  "LD_PRELOAD=" + programs_.preload_library}};
+  if (&process == &processes_.front()) program.arguments.emplace_back("--manager");
+  program.folder = process.folder;
+  program.output = process.log();
+  program.death_signal = SIGKILL;
+  if (auto started = process.start(program); !started)
+    return refuse(fmt::format("cannot start softib-aggregation: {}", std::strerror(to_int(started.error()))));
+  spdlog::info("softib-aggregation, process {}, starts on {}; its log is {}", process.pid,
+               fabric_.hosts[process.host].name, process.log());
+  return {};
+}
+
+void AggregationPrograms::ended(size_t index) {
+  Process& process = processes_[index];
+  if (!process.take_end()) return;
+  spdlog::warn("softib-aggregation on {} (process {}) ended with {}; 'softib aggregation restart' starts it again",
+               fabric_.hosts[process.host].name, process.pid, how_it_ended(*process.ended));
+}
+
+std::string AggregationPrograms::state(const Process& process) const {
+  if (process.runs()) return "running";
+  return process.ended ? "ended with " + how_it_ended(*process.ended) : "not started: " + why_not_;
+}
+
+bool AggregationPrograms::is_for(pid_t pid, u32 host) const {
+  return std::any_of(processes_.begin(), processes_.end(), [&](const Process& process) {
+    return process.host == host && process.runs() && process.pid == pid;
+  });
+}
+
+}  // namespace softib::daemon
