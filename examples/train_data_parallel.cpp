@@ -4,6 +4,7 @@
 //
 //     train_data_parallel [RANKS]                                                         on one host
 //     SOFTIB_COMM_ID=host0:4000 WORLD_SIZE=2 RANK=0 train_data_parallel                   on host0, RANK=1 on host1
+//     softib run all -- train_data_parallel                                               on all hosts
 #include <array>
 
 #include "training.h"

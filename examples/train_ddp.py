@@ -3,6 +3,7 @@
 
     MASTER_ADDR=host0-ib0 MASTER_PORT=29500 WORLD_SIZE=2 RANK=0 train_ddp.py     on host0
     MASTER_ADDR=host0-ib0 MASTER_PORT=29500 WORLD_SIZE=2 RANK=1 train_ddp.py     on host1
+    softib run all -- train_ddp.py                                               on all hosts
 
 --backend gloo, which is taken without it, sends by TCP: GLOO_SOCKET_IFNAME=ib0 makes that go over IPoIB. With
 --backend softib it goes over the HCAs; the module softib_torch must be found (PYTHONPATH=build/release/python).

@@ -4,6 +4,7 @@
 //
 //     train_split_model                                                                   on one host
 //     SOFTIB_COMM_ID=host0:4000 WORLD_SIZE=2 RANK=0 train_split_model                     on host0, RANK=1 on host1
+//     softib run all -- train_split_model                                                 on all hosts
 #include <algorithm>
 #include <array>
 

@@ -179,8 +179,16 @@ inline int compare(const Numbers& together, const Numbers& alone, const char* ho
   return equal && alone.back() < alone.front() ? 0 : 1;
 }
 
+// `softib run all -- PROGRAM` tells where to meet by the variables that torchrun has.
+inline void meet_at_master() {
+  const char *address = std::getenv("MASTER_ADDR"), *port = std::getenv("MASTER_PORT");
+  if (address != nullptr && port != nullptr && std::getenv("RANK") != nullptr)
+    ::setenv("SOFTIB_COMM_ID", (std::string(address) + ":" + port).c_str(), 0);
+}
+
 // With RANK, WORLD_SIZE and SOFTIB_COMM_ID this process is one rank; else it starts `ranks` of itself.
 inline int run_ranks(softib::u32 ranks, const std::function<int(coll::Communicator&)>& run_rank) {
+  meet_at_master();
   const coll::UniqueId id = value_of(coll::UniqueId::make());
   const auto join = [&](softib::u32 size, softib::u32 rank) {
     return run_rank(*value_of(coll::Communicator::create(id, size, rank)));

@@ -13,7 +13,8 @@ namespace {
 constexpr const char* footer =
     "Sizes take K, M and G, of 1024. Options, output and exit codes are those of nccl-tests.\n"
     "\n"
-    "Ranks are started by this program (-np, --hosts), by mpirun of Open MPI or MPICH, by srun, or one by one with\n"
+    "Ranks are started by this program (-np, --hosts), by mpirun of Open MPI or MPICH, by srun, by 'softib run' on\n"
+    "several hosts, or one by one with\n"
     "SOFTIB_COMM_ID=ADDRESS:PORT (of rank 0), RANK and WORLD_SIZE set. Without any of them there is one process.\n"
     "\n"
     "Environment (NCCL_TESTS_... is read where SOFTIB_TESTS_... isn't set):\n"

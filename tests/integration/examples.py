@@ -109,6 +109,8 @@ def training_in_cpp(places):
             check("equal (largest" in output + other.output(), f"{name}: {output}{other.output()}")
         finally:
             other.stop()
+        done = places.call("run", "all", "--", program, seconds=60)
+        check(done.returncode == 0 and "equal (largest" in done.stdout, f"run all {name}: {done.stdout}{done.stderr}")
 
 
 ON_PLACES = (allreduce, torch_training, training_in_cpp)

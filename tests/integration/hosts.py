@@ -194,6 +194,28 @@ def a_command_is_itself(places):
     same(program.wait(10), -signal.SIGINT, "an interrupt")
 
 
+NUMBERS = 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT"'
+
+
+def each_knows_which_it_is(places):
+    def told(*hosts, **environment):
+        done = subprocess.run(places.command("run", *hosts, "--", "sh", "-c", NUMBERS), capture_output=True, text=True,
+                              env=dict(places.environment, **environment), timeout=30, check=False)
+        lines = sorted(line.split() for line in done.stdout.splitlines())
+        check(lines and len({line[4] for line in lines}) == 1, f"one port for all: {lines}")
+        return [line[:4] for line in lines], lines[0][4]
+
+    lines, port = told("all")
+    same(lines, [["host0:", "0/2", "0/1", "host0"], ["host1:", "1/2", "0/1", "host0"]], "numbers")
+    check(20000 <= int(port) < 32000, f"port {port}")
+    same(told("host1", "host0", "host1")[0], [["host0:", "1/3", "0/1", "host1"], ["host1:", "0/3", "0/2", "host1"],
+                                              ["host1:", "2/3", "1/2", "host1"]], "a host twice")
+    lines, port = told("all", MASTER_ADDR="host1-ib0", MASTER_PORT="4711")
+    same((lines[0], port), (["host0:", "0/2", "0/1", "host1-ib0"], "4711"), "what the caller has set")
+    same(told("all", RANK="7", WORLD_SIZE="8")[0][1], ["host1:", "7/8", "/", "host0"], "a caller's own numbers")
+    same(places.text("host0", "sh", "-c", "echo $RANK$WORLD_SIZE$MASTER_ADDR"), "", "on one host")
+
+
 def several_hosts_at_once(places):
     done = places.call("run", "host0", "host1", "--", "sh", "-c",
                        "hostname; hostname >&2; test $(hostname) = host0 || exit 3")
@@ -203,6 +225,7 @@ def several_hosts_at_once(places):
     done = places.call("run", "--no-prefix", "all", "--", "printf", "no end")
     same(done.stdout, "no end\nno end\n", "lines without an end")
     same(places.call("run", "host0", "echo", "a", "--", "b").stdout, "a -- b\n", "a -- of the command's own")
+    each_knows_which_it_is(places)
     program = subprocess.Popen(places.command("run", "all", "--", "sleep", "100"), env=places.environment)
     time.sleep(0.5)
     program.send_signal(signal.SIGTERM)

@@ -197,6 +197,15 @@ def one_by_one(job):
             program.stop()
 
 
+def by_softib_run(job):
+    """On all hosts, and on those that are named."""
+    softib = job.fabric.softib
+    for hosts, ranks in (("all",), 2), (("host1", "host0", "host1"), 3):
+        command = [softib, "run", "--no-prefix", *hosts, "--", *job.words("all_gather", *SHORT)]
+        good(job.call(command).stdout, "all_gather", ranks, 3)
+    good(job.call([softib, "run", "host0", "--", *job.words("all_gather", *SHORT)]).stdout, "all_gather", 1, 3)
+
+
 # -- wrong
 
 
@@ -382,7 +391,7 @@ def every_end_of_every_job(job):
 
 CASES = [every_program_on_one_host, numbers_of_ranks, every_type_and_operator, threads_and_processes, ordinary_memory,
          groups_side_by_side, programs_between_hosts, by_another_agent, under_open_mpi, under_mpich, one_by_one,
-         a_wrong_element_is_found_out, too_slow_is_a_failure, wrong_usage, a_host_that_is_not_there,
+         by_softib_run, a_wrong_element_is_found_out, too_slow_is_a_failure, wrong_usage, a_host_that_is_not_there,
          a_reader_for_nccl_tests_reads_both, json_and_plot, a_bar_on_a_terminal_only, a_killed_rank_ends_the_job,
          a_killed_launcher_ends_the_job, an_interrupt_ends_the_job]
 LONG_CASES = [everything_on_one_to_nine_ranks, every_program_between_hosts,

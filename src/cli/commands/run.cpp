@@ -6,6 +6,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/environment.h"
+#include "cli/job.h"
 #include "cli/many_hosts.h"
 #include "cli/place.h"
 #include "cli/session_folder.h"
@@ -17,7 +18,8 @@ namespace {
 constexpr const char* run_examples =
     R"(On one host the command takes this process's place, so its exit code, signals and streams are its own. On several
 hosts it runs on all at once: 'all' are all of the fabric, and a -- must stand before the command. Lines of output begin
-with the host's name, and the exit code is the highest. Otherwise:
+with the host's name, and the exit code is the highest. RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
+MASTER_PORT tell each which of them it is and where they meet, as torchrun does. Otherwise:
   125  softib itself failed (no such fabric or host)
   126  the command cannot be executed
   127  the command was not found
@@ -26,7 +28,8 @@ Examples:
   softib run host0 -- ibv_devinfo -v
   softib run --name lab host1 -- ib_send_lat
   softib run host0 host1 -- hostname
-  softib run --no-prefix all -- cat /etc/hostname)";
+  softib run --no-prefix all -- cat /etc/hostname
+  softib run all -- python3 train.py)";
 
 struct RunOptions {
   std::string name = surrounding_fabric();
@@ -86,6 +89,10 @@ int run(const RunOptions& options) {
     hosts.push_back(std::move(*host));
   }
   if (hosts.size() == 1 && plan.hosts[0] == options.host) return become_on_host(hosts[0], plan.command);
+  const u32 port = port_of_job();
+  for (size_t rank = 0; rank < hosts.size(); ++rank)
+    for (Variable& variable : job_variables(plan.hosts, rank, port))
+      hosts[rank].variables.push_back(std::move(variable));
   return run_on_many(hosts, plan.command, options.no_prefix ? Prefix::none : Prefix::host);
 }
 

@@ -105,10 +105,12 @@ std::optional<Position> position_from_environment() {
   return std::nullopt;
 }
 
+std::optional<Position> position_by_torchrun() { return position_by(position_names.back()); }
+
 Outcome<Meeting> join_meeting() {
   if (const auto position = position_by(position_names.front())) return join_by_launcher(*position);
   if (std::getenv("SOFTIB_COMM_ID") != nullptr) return join_by_address();
-  for (const auto join : {join_by_pmix, join_by_pmi, join_by_slurm})
+  for (const auto join : {join_by_pmix, join_by_pmi, join_by_torchrun, join_by_slurm})
     if (auto joined = join()) return std::move(*joined);
   const auto position = position_from_environment();
   if (position && position->processes > 1)
