@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/types.h"
+#include "hca/engine/large_copy.h"
 
 namespace softib::hca {
 
@@ -42,14 +43,17 @@ inline void store_ascending(u8* to, const u8* from, u64 length) {
 
 }  // namespace detail
 
-// Stores from..from+length to `to`, the final bytes last. On x86 stores become visible in program order, and memcpy
-// fences its own non-temporal stores. The ranges may overlap only if they are the same (loopback onto itself).
+// Stores from..from+length to `to`, the final bytes last. On x86 stores become visible in program order, and long
+// copies fence their non-temporal stores. The ranges may overlap only if they are the same (loopback onto itself).
 inline void copy_message(u8* to, const u8* from, u64 length) {
   constexpr u64 small = 16;
   if (length > small) {
     u64 tail = (reinterpret_cast<u64>(to) + length) & 7;
     if (tail == 0) tail = 8;
-    std::memmove(to, from, length - tail);
+    if (length >= large_copy_least + tail) [[unlikely]]
+      copy_large(to, from, length - tail);
+    else
+      std::memmove(to, from, length - tail);
     std::atomic_thread_fence(std::memory_order_release);
     to += length - tail;
     from += length - tail;

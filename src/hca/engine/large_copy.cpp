@@ -1,0 +1,97 @@
+#include "hca/engine/large_copy.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace softib::hca {
+
+namespace {
+
+// By length, each twice as long as the one before: short ones stay in a cache that long ones don't fit in.
+constexpr u32 least_width = std::bit_width(large_copy_least);
+std::array<StoreChoice, 14> choices;
+
+StoreChoice& choice_for(u64 length) {
+  const u64 row = static_cast<u64>(std::bit_width(length)) - least_width;
+  return choices[std::min<u64>(row, choices.size() - 1)];
+}
+
+#if defined(__SSE2__)
+
+void copy_streaming(u8* to, const u8* from, u64 length) {
+  constexpr u64 line = 64;
+  const u64 before = std::min(length, (line - reinterpret_cast<u64>(to) % line) % line);
+  std::memmove(to, from, before);
+  u64 at = before;
+  for (; length - at >= line; at += line) {
+    const auto* source = reinterpret_cast<const __m128i*>(from + at);
+    auto* target = reinterpret_cast<__m128i*>(to + at);
+    const __m128i a = _mm_loadu_si128(source);
+    const __m128i b = _mm_loadu_si128(source + 1);
+    const __m128i c = _mm_loadu_si128(source + 2);
+    const __m128i d = _mm_loadu_si128(source + 3);
+    _mm_stream_si128(target, a);
+    _mm_stream_si128(target + 1, b);
+    _mm_stream_si128(target + 2, c);
+    _mm_stream_si128(target + 3, d);
+  }
+  _mm_sfence();
+  std::memmove(to + at, from + at, length - at);
+}
+
+#else
+
+void copy_streaming(u8* to, const u8* from, u64 length) { std::memmove(to, from, length); }
+
+#endif
+
+}  // namespace
+
+void copy_with(Stores stores, u8* to, const u8* from, u64 length) {
+  if (stores == Stores::streaming)
+    copy_streaming(to, from, length);
+  else
+    std::memmove(to, from, length);
+}
+
+StoreChoice::Turn StoreChoice::next() {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  const u64 cached = cost(Stores::cached).load(relaxed);
+  const u64 streaming = cost(Stores::streaming).load(relaxed);
+  const u32 turn = turns_.load(relaxed);
+  turns_.store(turn + 1, relaxed);
+  const bool ends_try = turn % turns_in_a_try == turns_in_a_try - 1;
+  if (cached == 0) return {Stores::cached, ends_try};
+  if (streaming == 0) return {Stores::streaming, ends_try};
+  const bool tries = turn % turns_between_tries < turns_in_a_try;
+  const Stores stores = (cached <= streaming) != tries ? Stores::cached : Stores::streaming;
+  return {stores, tries ? ends_try : turn % turns_between_looks == turns_between_looks - 1};
+}
+
+// A copy during which the thread lost its processor tells nothing: one observation at most doubles.
+void StoreChoice::learn(Stores used, u64 bytes, u64 nanoseconds) {
+  constexpr u64 mebibyte = u64{1} << 20;
+  constexpr auto relaxed = std::memory_order_relaxed;
+  const u64 seen = std::max<u64>(nanoseconds * mebibyte / bytes, 1);
+  const u64 known = cost(used).load(relaxed);
+  cost(used).store(known == 0 ? seen : (known + std::min(seen, 2 * known) + 1) / 2, relaxed);
+}
+
+void copy_large(u8* to, const u8* from, u64 length) {
+  using Clock = std::chrono::steady_clock;
+  StoreChoice& choice = choice_for(length);
+  const auto [stores, timed] = choice.next();
+  if (!timed) return copy_with(stores, to, from, length);
+  const auto begin = Clock::now();
+  copy_with(stores, to, from, length);
+  const std::chrono::nanoseconds time = Clock::now() - begin;
+  choice.learn(stores, length, static_cast<u64>(time.count()));
+}
+
+}  // namespace softib::hca
