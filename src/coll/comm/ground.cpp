@@ -125,7 +125,6 @@ class Connecting {
   }
 
   Outcome<void> connect_shm() {
-    if (arena_ != nullptr) links_.shared = std::make_unique<ArenaMemory>(arena_);
     if (environment_.shm_disable) log::info(log_rank(), Subsystem::init, "no shared memory: SOFTIB_SHM_DISABLE is set");
     if (!any_pair(&Connecting::may_share)) return {};
     const std::vector<u32> peers = my_peers(&Connecting::may_share);
@@ -135,6 +134,8 @@ class Connecting {
       return {};
     }
     shares_ = true;
+    // Alone on its host a rank has no use for memory that others can map. HCAs in software move private memory best.
+    if (!peers.empty()) links_.shared = std::make_unique<ArenaMemory>(arena_);
     add(std::move(*made), peers, Way::shm);
     return {};
   }
