@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 
 namespace softib::perf {
 
@@ -129,6 +130,11 @@ void add_rest(CLI::App& app, Options& options, u32& registration, bool& ordinary
   app.add_option("--agent", options.agent,
                  "What runs a command on a host, given HOST and COMMAND, as 'ssh -x' (default: softib ssh)")
       ->type_name("COMMAND");
+  const std::map<std::string, Binding> bindings{{"core", Binding::core}, {"none", Binding::none}};
+  app.add_option("--bind-to", options.binding,
+                 "core: each rank gets a processor of its own, if this machine has enough (the default); none")
+      ->transform(CLI::CheckedTransformer(bindings))
+      ->type_name("core|none");
 }
 
 void add_absent(CLI::App& app, Absent& absent) {

@@ -14,6 +14,8 @@ enum class Blocking : u8 { none = 0, barrier_each = 1, wait_each = 2, barrier_ou
 enum class Average : u8 { rank0 = 0, mean = 1, least = 2, most = 3 };
 // What buffers are made of: what Communicator::allocate gives, or any memory of the process.
 enum class Memory : u8 { reachable, ordinary };
+// --bind-to: whether the launcher gives each rank a processor of its own, if there are enough.
+enum class Binding : u8 { core, none };
 
 struct Options {
   // -t and -g of one process; each is a rank, and a thread of its own.
@@ -49,6 +51,7 @@ struct Options {
   u32 processes = 0;  // 0: not said
   std::string hosts;
   std::string agent;
+  Binding binding = Binding::core;
 
   [[nodiscard]] u32 ranks_here() const { return threads * per_thread; }
   [[nodiscard]] bool launches() const { return processes != 0 || !hosts.empty(); }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -69,6 +70,29 @@ std::string processor_name() {
   std::ostringstream text;
   text << file.rdbuf();
   return processor_name(text.str());
+}
+
+std::vector<u32> allowed_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<u32> processors;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return processors;
+  for (u32 processor = 0; processor < CPU_SETSIZE; ++processor)
+    if (CPU_ISSET(processor, &set)) processors.push_back(processor);
+  return processors;
+}
+
+bool stay_on(std::string_view processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const char* at = processors.data(); at < processors.data() + processors.size(); ++at) {
+    u32 processor = 0;
+    const auto [end, error] = std::from_chars(at, processors.data() + processors.size(), processor);
+    if (error != std::errc{} || processor >= CPU_SETSIZE) return false;
+    CPU_SET(processor, &set);
+    at = end;  // a comma, or the end
+  }
+  return ::sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
 u64 available_memory() { return std::min(machine_memory(), group_memory()); }

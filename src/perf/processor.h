@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/types.h"
 
@@ -14,6 +15,12 @@ namespace softib::perf {
 // "AMD EPYC 7B13": of the text of /proc/cpuinfo, or "unknown processor".
 [[nodiscard]] std::string processor_name(std::string_view cpuinfo);
 [[nodiscard]] std::string processor_name();
+
+// Those that this process may run on, in ascending order.
+[[nodiscard]] std::vector<u32> allowed_processors();
+// Keeps this process, with the threads that it starts from now on, on processors of a list as "2,3". False: there is no
+// such list, or the system refuses.
+bool stay_on(std::string_view processors);
 
 // Bytes that programs could still take on this machine, and in this process's control group.
 [[nodiscard]] u64 available_memory();

@@ -7,6 +7,7 @@
 
 #include "perf/launch/launcher.h"
 #include "perf/launch/variables.h"
+#include "perf/processor.h"
 #include "perf/rank.h"
 
 namespace softib::perf {
@@ -25,6 +26,7 @@ Exit run_ranks(const Run& run) {
 
 int run_here(Run& run) {
   if (std::getenv(variables::process) != nullptr) end_with_launcher();
+  if (const char* processors = std::getenv(variables::processors)) stay_on(processors);
   auto meeting = join_meeting();
   if (!meeting) {
     std::fprintf(stderr, "%s: %s\n", run.program.c_str(), meeting.error().text.c_str());

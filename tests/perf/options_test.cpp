@@ -1,5 +1,6 @@
 #include "perf/options.h"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "perf/environment.h"
@@ -141,6 +142,34 @@ TEST(Plan, PutsProcessesOnHostsInOrder) {
   EXPECT_EQ(plan_slots(options)->size(), 3U);
 }
 
+TEST(Plan, GivesEachRankAProcessorWhereThereAreEnough) {
+  const std::vector<u32> allowed{0, 2, 3, 9, 11};
+  Options options;
+  EXPECT_EQ(processors_for(options, 2, allowed), (std::vector<std::string>{"0", "2"}));
+  EXPECT_TRUE(processors_for(options, 6, allowed).empty());
+  options.threads = 2;
+  EXPECT_EQ(processors_for(options, 2, allowed), (std::vector<std::string>{"0,2", "3,9"}));
+  EXPECT_TRUE(processors_for(options, 3, allowed).empty());
+  options.agent = "ssh -x";
+  EXPECT_TRUE(processors_for(options, 1, allowed).empty());
+  options.agent.clear();
+  options.binding = Binding::none;
+  EXPECT_TRUE(processors_for(options, 1, allowed).empty());
+}
+
+TEST(Plan, StaysOnProcessorsOfAList) {
+  const std::vector<u32> before = allowed_processors();
+  ASSERT_FALSE(before.empty());
+  EXPECT_FALSE(stay_on("two"));
+  EXPECT_FALSE(stay_on("123456789"));
+  EXPECT_FALSE(stay_on(""));
+  EXPECT_EQ(allowed_processors(), before);
+  EXPECT_TRUE(stay_on(fmt::format("{}", before.back())));
+  EXPECT_EQ(allowed_processors(), std::vector<u32>{before.back()});
+  EXPECT_TRUE(stay_on(fmt::format("{}", fmt::join(before, ","))));
+  EXPECT_EQ(allowed_processors(), before);
+}
+
 TEST(Plan, QuotesForTheShellOfAHost) {
   const Command command{"/a b/perf", {"-b", "it's"}, {{"SOFTIB_DEBUG", "IN FO"}}, "/c d"};
   const auto words = words_for({"host1"}, "ssh -x", command);
@@ -151,7 +180,8 @@ TEST(Plan, QuotesForTheShellOfAHost) {
 }
 
 TEST(Plan, KeepsItsOwnOptionsToItself) {
-  const std::vector<const char*> words{"perf", "-np", "2", "-b", "8", "--hosts=a,b", "--agent", "ssh", "-n", "3"};
+  const std::vector<const char*> words{"perf",    "-np", "2",         "-b",   "8",  "--hosts=a,b",
+                                       "--agent", "ssh", "--bind-to", "none", "-n", "3"};
   EXPECT_EQ(arguments_of_rank(static_cast<int>(words.size()), words.data()),
             (std::vector<std::string>{"-b", "8", "-n", "3"}));
 }

@@ -17,6 +17,7 @@
 #include "perf/launch/plan.h"
 #include "perf/launch/process.h"
 #include "perf/launch/variables.h"
+#include "perf/processor.h"
 #include "perf/stop.h"
 
 namespace softib::perf {
@@ -66,6 +67,7 @@ class Launcher {
   Launcher(const Options& options, std::vector<Slot> slots, std::vector<std::string> arguments)
       : agent_(options.agent.empty() ? default_agent() : options.agent),
         slots_(std::move(slots)),
+        processors_(processors_for(options, slots_.size(), allowed_processors())),
         arguments_(std::move(arguments)) {
     watch_signals();
   }
@@ -97,6 +99,7 @@ class Launcher {
     command.variables[variables::process] = std::to_string(number);
     command.variables[variables::processes] = std::to_string(slots_.size());
     if (!id.empty()) command.variables[variables::id] = id;
+    if (!processors_.empty()) command.variables[variables::processors] = processors_[number];
     if (number == 0 && ::isatty(STDERR_FILENO) == 1)
       command.variables.emplace(variables::terminal, ::isatty(STDOUT_FILENO) == 1 ? "1" : "2");
     std::vector<std::string> own_variables;
@@ -226,6 +229,7 @@ class Launcher {
 
   std::string agent_;
   std::vector<Slot> slots_;
+  std::vector<std::string> processors_;  // by process; empty: any
   std::vector<std::string> arguments_;
   Fd signals_;
   std::deque<LaunchedProcess> processes_;  // stay where they are when others come

@@ -1,6 +1,6 @@
 #include "perf/launch/plan.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -38,7 +38,7 @@ constexpr std::array<std::string_view, 10> shared_beginnings{
     "SOFTIB_TESTS_", "NCCL_TESTS_",    "SOFTIB_SOCKET_", "SOFTIB_IB_", "SOFTIB_DEBUG",
     "SOFTIB_ALGO",   "SOFTIB_TIMEOUT", "SOFTIB_TUN",     "SOFTIB_SHM", "SOFTIB_CHECKS"};
 
-constexpr std::array<std::string_view, 4> launcher_options{"-np", "--np", "--hosts", "--agent"};
+constexpr std::array<std::string_view, 5> launcher_options{"-np", "--np", "--hosts", "--agent", "--bind-to"};
 
 }  // namespace
 
@@ -86,6 +86,15 @@ std::vector<std::string> words_for(const Slot& slot, const std::string& agent, c
   for (const std::string& argument : command.arguments) line += " " + shell_word(argument);
   words.push_back(line);
   return words;
+}
+
+std::vector<std::string> processors_for(const Options& options, std::size_t processes, std::span<const u32> allowed) {
+  const std::size_t each = options.ranks_here();
+  if (options.binding == Binding::none || !options.agent.empty() || processes * each > allowed.size()) return {};
+  std::vector<std::string> lists;
+  for (std::size_t process = 0; process < processes; ++process)
+    lists.push_back(fmt::format("{}", fmt::join(allowed.subspan(process * each, each), ",")));
+  return lists;
 }
 
 std::map<std::string, std::string> shared_variables(const char* const* environment) {

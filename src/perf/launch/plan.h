@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,11 @@ struct Command {
 
 // For a shell: one word, whatever is in it.
 [[nodiscard]] std::string shell_word(std::string_view word);
+
+// The processors of each process, `each` of the allowed ones in their order, as variables::processors has them. None if
+// there are too few for all, or if hosts are reached by an agent of the user's: then they are other machines.
+[[nodiscard]] std::vector<std::string> processors_for(const Options& options, std::size_t processes,
+                                                      std::span<const u32> allowed);
 
 // What of this environment other hosts are told too: settings of collectives and of these programs.
 [[nodiscard]] std::map<std::string, std::string> shared_variables(const char* const* environment);
