@@ -230,6 +230,17 @@ TEST(ShmArena, peers_see_blocks_in_any_order) {
   EXPECT_EQ(seen[3][12345], std::byte{0});
 }
 
+TEST(ShmArena, looking_takes_no_memory_that_the_owner_has_not) {
+  const auto arena = Arena::create(256 * mebibyte).value();
+  std::vector<void*> blocks;
+  for (u64 i = 0; i < 40; ++i) blocks.push_back(arena->allocate(100'000 + i * 4096).value());
+  for (u64 i = 0; i < blocks.size(); i += 2) arena->free(blocks[i]);
+  const u64 before = pages_in_use(*arena);
+  auto peer = PeerArena::of(Fd(::dup(arena->descriptor()))).value();
+  for (u64 i = 1; i < blocks.size(); i += 2) EXPECT_NE(peer.at(*arena->place_of(blocks[i], 100'000), 100'000), nullptr);
+  EXPECT_EQ(pages_in_use(*arena), before);
+}
+
 TEST(ShmArena, a_file_that_may_shrink_is_refused) {
   Fd file(::memfd_create("shrinks", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(file.get(), mebibyte), 0);

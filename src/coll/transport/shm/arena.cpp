@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -170,7 +171,25 @@ std::byte* PeerArena::at(u64 place, u64 bytes) {
   const u64 end = place + bytes;
   if (mappings_.empty() || mappings_.back().size() < end)
     if (!map(end)) return nullptr;
+  for (u64 window = place / window_bytes; window * window_bytes < end; ++window)
+    if (!populated_[window]) populate(window);
   return mappings_.back().data() + place;
+}
+
+// What the peer has in use of it; pages where it has nothing would take memory.
+void PeerArena::populate(u64 window) {
+  populated_[window] = true;
+#ifdef MADV_POPULATE_WRITE
+  const u64 end = std::min((window + 1) * window_bytes, mappings_.back().size());
+  for (u64 at = window * window_bytes; at < end;) {
+    const off_t data = ::lseek(file_.get(), static_cast<off_t>(at), SEEK_DATA);
+    if (data < 0 || static_cast<u64>(data) >= end) return;
+    const off_t hole = ::lseek(file_.get(), data, SEEK_HOLE);
+    const u64 stop = std::min(end, hole < 0 ? end : static_cast<u64>(hole));
+    ::madvise(mappings_.back().data() + data, stop - static_cast<u64>(data), MADV_POPULATE_WRITE);
+    at = stop;
+  }
+#endif
 }
 
 // From the beginning, at least twice as far as before: so there are few mappings, and what earlier ones show stays.
@@ -181,6 +200,7 @@ bool PeerArena::map(u64 end) {
   if (!mapping) return false;
   ::madvise(mapping->data(), wanted, MADV_HUGEPAGE);
   mappings_.push_back(std::move(*mapping));
+  populated_.assign(wanted / window_bytes + 1, false);
   return true;
 }
 

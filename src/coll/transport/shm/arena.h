@@ -58,11 +58,16 @@ class PeerArena {
   [[nodiscard]] std::byte* at(u64 place, u64 bytes);
 
  private:
+  // Pages are mapped so many bytes at once: one by one, as they are first touched, costs as much as copying them.
+  static constexpr u64 window_bytes = u64{2} << 20;
+
   [[nodiscard]] bool map(u64 end);
+  void populate(u64 window);
 
   Fd file_;
   u64 size_ = 0;
   std::vector<Mapping> mappings_;  // the last one is the longest; earlier ones may still be in use
+  std::vector<bool> populated_;    // by window of the last one
 };
 
 }  // namespace softib::coll::shm
