@@ -16,8 +16,8 @@ SLOW = 256 << 10  # from here on tables tell the bandwidth instead of the time
 
 ONE_HOST, TWO_HOSTS = "one host", "two hosts"
 DUEL = "duel"  # on one host, with nothing else in between
-ALLOCATED, ORDINARY, OPEN_MPI, OPEN_MPI_TCP, MPICH, MPICH_TCP, GLOO = (
-    "allocated", "ordinary", "openmpi", "openmpi tcp", "mpich", "mpich tcp", "gloo")
+ALLOCATED, ORDINARY, OPEN_MPI, OPEN_MPI_TCP, MPICH, GLOO = (
+    "allocated", "ordinary", "openmpi", "openmpi tcp", "mpich", "gloo")
 RIVALS = (OPEN_MPI, MPICH, GLOO)
 PLACEMENTS = ("out", "in")
 MEMORY = {ALLOCATED: "memory of allocate()", ORDINARY: "ordinary memory"}
