@@ -456,5 +456,45 @@ TEST(Communicator, AllocatedMemoryIsForCollectives) {
   });
 }
 
+// Moves only while its caller is about to sleep, as transports may.
+class MovesWhenArmed final : public Transport {
+ public:
+  explicit MovesWhenArmed(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
+  [[nodiscard]] const char* name() const override { return inner_->name(); }
+  void send(Send& send) override { inner_->send(send); }
+  void receive(Receive& receive) override { inner_->receive(receive); }
+  void release(Receive& receive) override { inner_->release(receive); }
+  bool progress() override { return false; }
+  void give_up(u32 peer) override { inner_->give_up(peer); }
+  [[nodiscard]] std::optional<PeerFailure> broken() override { return inner_->broken(); }
+  [[nodiscard]] bool arm() override { return !inner_->progress(); }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+};
+
+TEST(Communicator, WhatEndsWhileARankLiesDownToSleepIsSeen) {
+  World world(seed_of_test());
+  Ground ground = world.ground();
+  ground.connect = [connect = ground.connect](Bootstrap& bootstrap, const Environment& environment) {
+    Outcome<Links> links = connect(bootstrap, environment);
+    for (auto& transport : links->routes.transports) transport = std::make_unique<MovesWhenArmed>(std::move(transport));
+    return links;
+  };
+  const UniqueId id = world.new_id();
+  World::run_threads(3, [&](u32 rank) {
+    const auto communicator = Communicator::create_on(ground, id, 3, rank, {std::chrono::seconds(10), "sleepers"});
+    ASSERT_TRUE(communicator) << communicator.error().text;
+    for (int times = 0; times < 5; ++times) {
+      i32 sum = static_cast<i32>(rank);
+      const Started started = (*communicator)->start_all_reduce(&sum, &sum, 1, {DataType::int32});
+      ASSERT_TRUE(started) << started.error().text;
+      const Done done = (*communicator)->wait(*started);
+      ASSERT_TRUE(done) << done.error().text;
+      EXPECT_EQ(sum, 3);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace softib::coll::test

@@ -275,7 +275,8 @@ void Communicator::Body::sleep(nanoseconds still) {
   bool all_tell = true;
   for (const auto& transport : links_.routes.transports) {
     const std::span<const int> theirs = transport->descriptors();
-    if (!transport->arm()) return;
+    // It may have moved on by itself, and then doesn't tell again.
+    if (!transport->arm()) return executor_.look_again();
     all_tell = all_tell && !theirs.empty();
     descriptors.insert(descriptors.end(), theirs.begin(), theirs.end());
   }

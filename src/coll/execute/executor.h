@@ -44,6 +44,8 @@ class Executor {
 
   // Moves everything on. True if anything moved.
   bool progress();
+  // Operations may have ended without progress(): it looks at all of them next time.
+  void look_again() { begun_ = true; }
 
   [[nodiscard]] bool is_active(u64 number) const;
   [[nodiscard]] std::span<const std::unique_ptr<Run>> active() const { return active_; }
