@@ -9,7 +9,7 @@ using sa::bit;
 using wire::Method;
 namespace service = sa::service;
 
-constexpr u16 invalid = 0x200, no_records = 0x300, insufficient = 0x600;
+constexpr u16 request_invalid = 0x200, nothing_found = 0x300, components_missing = 0x600;
 constexpr u64 id_bit = bit(service::has_id), gid_bit = bit(service::has_gid), pkey_bit = bit(service::has_pkey),
               lease_bit = bit(service::has_lease), key_bit = bit(5), name_bit = bit(6);
 constexpr u64 usual = id_bit | gid_bit | name_bit;
@@ -47,7 +47,7 @@ class Services : public testing::Test {
 };
 
 TEST_F(Services, AreFoundByTheirComponents) {
-  EXPECT_EQ(ask(Method::set, id_bit, record()).status, invalid);
+  EXPECT_EQ(ask(Method::set, id_bit, record()).status, request_invalid);
   ASSERT_EQ(ask(Method::set, usual, record()).status, 0);
   ASSERT_EQ(ask(Method::set, usual, with(record(0x2000), {384, 8}, 'y')).status, 0);
   EXPECT_EQ(seen_by(7), 2U);
@@ -56,7 +56,7 @@ TEST_F(Services, AreFoundByTheirComponents) {
   EXPECT_EQ(seen_by(7, name_bit), 1U);
   EXPECT_EQ(ask(Method::get, name_bit, record(), 7).status, 0);
   EXPECT_EQ(ask(Method::get, gid_bit, record(), 7).status, 0x400) << "there are two";
-  EXPECT_EQ(ask(Method::get, id_bit, record(0x3000), 7).status, no_records);
+  EXPECT_EQ(ask(Method::get, id_bit, record(0x3000), 7).status, nothing_found);
 }
 
 TEST_F(Services, KeepTheirData) {
@@ -65,7 +65,7 @@ TEST_F(Services, KeepTheirData) {
   ASSERT_EQ(ask(Method::set, usual | bit(7) | bit(36), data).status, 0);
   for (u32 component = 7; component < 37; ++component) {
     EXPECT_EQ(ask(Method::get, bit(component), data, 7).status, 0) << component;
-    EXPECT_EQ(ask(Method::get, bit(component), record(), 7).status, no_records) << component;
+    EXPECT_EQ(ask(Method::get, bit(component), record(), 7).status, nothing_found) << component;
   }
   const SaAnswer got = ask(Method::get, id_bit, data, 7);
   EXPECT_TRUE(std::equal(data.begin() + 112, data.end(), got.data.begin() + 112));
@@ -87,17 +87,17 @@ TEST_F(Services, LastAsLongAsTheirLease) {
 
 TEST_F(Services, AreTakenBackOnce) {
   ASSERT_EQ(ask(Method::set, usual, record()).status, 0);
-  EXPECT_EQ(ask(Method::remove, id_bit | gid_bit, record(0x2000)).status, no_records);
+  EXPECT_EQ(ask(Method::remove, id_bit | gid_bit, record(0x2000)).status, nothing_found);
   EXPECT_EQ(ask(Method::remove, id_bit | gid_bit, record()).status, 0);
-  EXPECT_EQ(ask(Method::remove, id_bit | gid_bit, record()).status, no_records);
+  EXPECT_EQ(ask(Method::remove, id_bit | gid_bit, record()).status, nothing_found);
   EXPECT_EQ(seen_by(4), 0U);
 }
 
 // As osmtest does: id and GID are filled in, the mask says the name only.
 TEST_F(Services, AreTakenBackByTheirName) {
   ASSERT_EQ(ask(Method::set, usual, record()).status, 0);
-  EXPECT_EQ(ask(Method::remove, name_bit, with(record(), {384, 8}, 'y')).status, no_records);
-  EXPECT_EQ(ask(Method::remove, 0, record()).status, insufficient);
+  EXPECT_EQ(ask(Method::remove, name_bit, with(record(), {384, 8}, 'y')).status, nothing_found);
+  EXPECT_EQ(ask(Method::remove, 0, record()).status, components_missing);
   EXPECT_EQ(ask(Method::remove, name_bit, record()).status, 0);
 }
 
@@ -109,12 +109,12 @@ TEST_F(Services, KeysAreForWhoHasTheManagersKey) {
   ASSERT_EQ(set.status, 0);
   EXPECT_EQ(wire::get(set.data, key), 0U);
   EXPECT_EQ(wire::get(ask(Method::get, id_bit | key_bit, data).data, key), 0U) << "also to who knows it";
-  EXPECT_EQ(ask(Method::get, id_bit | key_bit, with(data, key, 0x1235)).status, no_records);
+  EXPECT_EQ(ask(Method::get, id_bit | key_bit, with(data, key, 0x1235)).status, nothing_found);
   EXPECT_EQ(wire::get(ask(Method::get_table, id_bit, data, 4, sm_key).record(0), key), 0x1234U);
 }
 
 TEST_F(Services, AreThoseOfPortsThatAreThere) {
-  EXPECT_EQ(ask(Method::set, usual, with(record(), {128, 64}, 0x77)).status, invalid);
+  EXPECT_EQ(ask(Method::set, usual, with(record(), {128, 64}, 0x77)).status, request_invalid);
   ASSERT_EQ(ask(Method::set, usual, record()).status, 0);
   world.net().cut(world.port_of_host(4));
   world.run_for(2 * second);
@@ -148,11 +148,12 @@ TEST_F(ServicesInPartitions, AreShownToMembers) {
 
 TEST_F(ServicesInPartitions, AreRegisteredByMembersForMembers) {
   const auto data = with(record(), service::pkey, 0x8012);
-  EXPECT_EQ(ask(Method::set, usual | pkey_bit, data, 5).status, invalid) << "who asks is no member";
+  EXPECT_EQ(ask(Method::set, usual | pkey_bit, data, 5).status, request_invalid) << "who asks is no member";
   EXPECT_EQ(ask(Method::set, usual | pkey_bit, data, 7).status, 0);
-  EXPECT_EQ(ask(Method::remove, id_bit | gid_bit | pkey_bit, data, 5).status, invalid);
+  EXPECT_EQ(ask(Method::remove, id_bit | gid_bit | pkey_bit, data, 5).status, request_invalid);
   const u64 other = world.net().port(world.port_of_host(5)).guid;
-  EXPECT_EQ(ask(Method::set, usual | pkey_bit, with(data, {128, 64}, other), 7).status, invalid) << "whose it is";
+  EXPECT_EQ(ask(Method::set, usual | pkey_bit, with(data, {128, 64}, other), 7).status, request_invalid)
+      << "whose it is";
 }
 
 TEST_F(ServicesInPartitions, AreOthersInOtherPartitions) {

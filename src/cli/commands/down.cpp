@@ -30,16 +30,17 @@ struct DownOptions {
   bool all = false;
 };
 
-// Those of users, as "opensm (process 77)"; the stock subnet managers are softibd's own, and IPoIB is a part of
-// the hosts.
+// Those of users, as "opensm (process 77)"; stock subnet managers and programs of aggregation nodes are softibd's own,
+// and IPoIB is a part of the hosts.
 std::vector<std::string> processes_on(const std::string& dir) {
   std::vector<std::string> names;
   auto status = query_status(dir, std::chrono::seconds(1));
   if (!status || !status->contains("processes")) return names;
   const auto is_own = [&](i64 pid) {
-    const auto& managers = (*status)["subnet_managers"];
-    return std::any_of(managers.begin(), managers.end(),
-                       [&](const auto& one) { return one.value("running", false) && one.value("pid", i64{0}) == pid; });
+    const auto is_it = [&](const auto& one) { return one.value("running", false) && one.value("pid", i64{0}) == pid; };
+    const auto &managers = (*status)["subnet_managers"], &aggregation = (*status)["aggregation"];
+    return std::any_of(managers.begin(), managers.end(), is_it) ||
+           std::any_of(aggregation.begin(), aggregation.end(), is_it);
   };
   for (const nlohmann::json& process : (*status)["processes"]) {
     const i64 pid = process.value("pid", i64{0});
