@@ -81,6 +81,23 @@ fabric::Parsed<std::vector<std::string>> options_for_daemon(const fabric::Fabric
   return options;
 }
 
+fabric::Parsed<void> wait_for_aggregation(const fabric::Fabric& fabric, const std::string& dir,
+                                          Interrupts& interrupts) {
+  constexpr auto patience = 10s;
+  if (fabric.sm == fabric::SubnetManager::none || aggregation_hosts(fabric).empty()) return {};
+  for (const auto deadline = Clock::now() + patience; Clock::now() < deadline;) {
+    auto status = query_status(dir);
+    if (!status) return refuse(status.error().text);
+    const json& programs = (*status)["aggregation"];
+    const bool wait = std::any_of(programs.begin(), programs.end(), [](const json& program) {
+      return program.value("running", false) && !program.value("ready", false);
+    });
+    if (!wait) return {};
+    if (interrupts.came_within(shortest_pause)) return refuse("interrupted");
+  }
+  return {};
+}
+
 fabric::Parsed<void> wait_for_managers(const fabric::Fabric& fabric, const std::string& dir, Interrupts& interrupts) {
   if (!are_stock(fabric)) return {};
   json waiting;

@@ -1,13 +1,16 @@
 #include "daemon/aggregation.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 
+#include "base/error_text.h"
 #include "fabric/aggregation.h"
 #include "fabric/error.h"
 
@@ -59,6 +62,13 @@ fabric::Parsed<void> AggregationPrograms::start_one(Process& process) {
                  {"SOFTIB_FABRIC_DIR=" + dir_, "SOFTIB_HOST=" + fabric_.hosts[process.host].name,
                   "LD_PRELOAD=" + programs_.preload_library}};
   if (&process == &processes_.front()) program.arguments.emplace_back("--manager");
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) return refuse(fmt::format("cannot make a pipe: {}", error_text()));
+  process.word.reset(ends[0]);
+  process.ready = false;
+  const Fd theirs(ends[1]);
+  program.third = theirs.get();
+  program.arguments.insert(program.arguments.end(), {"--ready-fd", "3"});
   program.folder = process.folder;
   program.output = process.log();
   program.death_signal = SIGKILL;
@@ -76,8 +86,16 @@ void AggregationPrograms::ended(size_t index) {
                fabric_.hosts[process.host].name, process.pid, how_it_ended(*process.ended));
 }
 
+void AggregationPrograms::told(size_t index) {
+  Process& process = processes_[index];
+  char word = 0;
+  if (!process.word || (::read(process.word.get(), &word, 1) < 0 && errno == EAGAIN)) return;
+  process.ready = true;
+  process.word.reset();
+}
+
 std::string AggregationPrograms::state(const Process& process) const {
-  if (process.runs()) return "running";
+  if (process.runs()) return process.ready ? "running" : "starting";
   return process.ended ? "ended with " + how_it_ended(*process.ended) : "not started: " + why_not_;
 }
 

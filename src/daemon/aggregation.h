@@ -16,6 +16,8 @@ class AggregationPrograms {
   struct Process : OwnedProcess {
     u32 host = 0;
     std::string folder;  // where it works
+    Fd word{};           // readable once it has said that it is ready, or never will
+    bool ready = false;
     [[nodiscard]] std::string log() const { return folder + "/softib-aggregation.log"; }
   };
 
@@ -30,6 +32,8 @@ class AggregationPrograms {
   bool kill();
   // The handle of a process can be read: logs how it ended.
   void ended(size_t index);
+  // Its word can be read.
+  void told(size_t index);
 
   [[nodiscard]] const std::vector<Process>& all() const { return processes_; }
   [[nodiscard]] std::string state(const Process& process) const;

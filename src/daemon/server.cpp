@@ -162,8 +162,11 @@ void Server::start_aggregation(Programs programs) {
 }
 
 void Server::watch_aggregation() {
-  for (u32 i = 0; i < aggregation_->all().size(); ++i)
-    if (const Fd& handle = aggregation_->all()[i].handle) watch(handle.get(), Source::aggregation, i, EPOLLIN);
+  for (u32 i = 0; i < aggregation_->all().size(); ++i) {
+    const AggregationPrograms::Process& process = aggregation_->all()[i];
+    if (process.handle) watch(process.handle.get(), Source::aggregation, i, EPOLLIN);
+    if (process.word) watch(process.word.get(), Source::aggregation_word, i, EPOLLIN);
+  }
 }
 
 bool Server::run_aggregation(bool run) {
@@ -240,6 +243,8 @@ void Server::handle_event(Source source, u32 id) {
       return managers_->ended(id);
     case Source::aggregation:
       return aggregation_->ended(id);
+    case Source::aggregation_word:
+      return aggregation_->told(id);
     case Source::keeper:
       return hosts_->ended();
     case Source::keeper_word:

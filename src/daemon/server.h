@@ -41,6 +41,7 @@ class Server : private Watcher {
     rdma_cm,
     manager,
     aggregation,
+    aggregation_word,
     keeper,
     keeper_word
   };

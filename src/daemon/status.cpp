@@ -173,6 +173,7 @@ json aggregation_json(const Control& control) {
                     {"nodes", host.hcas.size()},
                     {"state", control.aggregation()->state(process)},
                     {"running", process.runs()},
+                    {"ready", process.runs() && process.ready},
                     {"log", process.log()}});
     if (process.pid != 0) list.back()["pid"] = process.pid;
   }

@@ -256,7 +256,7 @@ class Reducing(Fabric):
         super().__init__(softib)
         folder = pathlib.Path(self.folder)
         program = folder / "program"
-        program.write_text("#!/bin/sh\necho \"$@\"\nexec ibv_asyncwatch -d leaf0-an\n")
+        program.write_text("#!/bin/sh\necho \"$@\"\necho >&3\nexec 3>&-\nexec ibv_asyncwatch -d leaf0-an\n")
         program.chmod(0o755)
         self.environment["SOFTIB_AGGREGATION"] = str(program)
         self.description = str(folder / "fabric.yaml")
@@ -306,7 +306,7 @@ def nobody_else_opens_nodes(fabric):
 def the_program_of_nodes_lives_and_dies(fabric):
     first = fabric.wait_until_open()
     log = pathlib.Path(fabric.program()["log"])
-    check(log.read_text().startswith("--manager\n"), f"the first one manages: {log.read_text()}")
+    check(log.read_text().startswith("--manager --ready-fd 3\n"), f"the first one manages: {log.read_text()}")
     line = rf"softib-aggregation, process {first} +aggregation +3 +running"
     check(re.search(line, fabric.call("status").stdout), "status")
     os.kill(first, signal.SIGKILL)
@@ -314,6 +314,7 @@ def the_program_of_nodes_lives_and_dies(fabric):
     check("restart" in fabric.daemon_log(), "the log tells no remedy")
     ping_goes_and_comes(fabric)
     check(fabric.call("aggregation", "restart").returncode == 0, "restart")
+    wait_for(lambda: fabric.program()["ready"], "it is not ready")
     second = fabric.wait_until_open()
     check(fabric.call("aggregation", "restart").returncode == 0, "restart of one that runs")
     third = fabric.wait_until_open()

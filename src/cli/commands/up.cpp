@@ -134,6 +134,7 @@ fabric::Parsed<void> start(const fabric::Fabric& fabric, const std::string& dir,
   if (auto started = start_daemon(dir, daemon_options, interrupts); !started)
     return tl::unexpected<fabric::Error>(started.error());
   auto managed = wait_for_managers(fabric, dir, interrupts);
+  if (managed) managed = wait_for_aggregation(fabric, dir, interrupts);
   if (!managed) (void)stop_daemon(dir);
   return managed;
 }
