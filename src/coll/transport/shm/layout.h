@@ -25,7 +25,7 @@ inline constexpr u64 lend_least = u64{8} << 10;  // a copy of less is quicker th
 // What may lie at the receiver without a receive. From there on messages are announced and stay with their sender.
 inline constexpr u64 early_most = u64{1} << 20;
 inline constexpr u64 chunk_count = 4;
-inline constexpr u64 chunk_bytes = u64{32} << 10;
+inline constexpr u64 chunk_bytes = u64{64} << 10;
 inline constexpr u64 chunks_at_once = 1;  // before the other direction has its turn
 // From there on a sender writes into the receiver's arena itself, where both want it.
 inline constexpr u64 push_least = u64{8} << 10;
