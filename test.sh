@@ -109,7 +109,11 @@ ctests() {
   say "$name"
   local layout=()
   [[ $preset == *san ]] && layout=("${classic_layout[@]}")
-  "${layout[@]}" ctest --preset "$preset" "$@" >"$log" 2>&1 || status=1
+  # Reports go to files: a test may have taken its own stderr away, or that of a program that it runs.
+  rm -f "$logs/report-$preset".*
+  SOFTIB_SANITIZER_OPTIONS=":log_path=$PWD/$logs/report-$preset" \
+    "${layout[@]}" ctest --preset "$preset" "$@" >"$log" 2>&1 || status=1
+  ((status == 0)) || head -n 50 "$logs/report-$preset".* >>"$log" 2>/dev/null || true
   details=$logs/${name//[^a-z0-9]/-}.details.log
   cp "build/$preset/Testing/Temporary/LastTest.log" "$details" 2>/dev/null && results+=(--ctest "$details")
   ((status == 0)) || fail "$name" "$log"

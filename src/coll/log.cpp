@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
-#include <mutex>
 
 #include "base/fd.h"
 #include "coll/environment.h"
@@ -52,16 +52,9 @@ std::optional<T> value_in(const std::array<Named<T>, count>& table, std::string_
   return std::nullopt;
 }
 
-// Where lines go. Never destroyed: threads may write while the process ends.
-struct Output {
-  std::mutex lock;
-  Fd file;
-};
-
-Output& output() {
-  static auto& only = *new Output;
-  return only;
-}
+// Where lines go. No lock: a process may be forked while a thread of the library's writes, and the child would find it
+// taken for ever. So a file that was written to is never closed: somebody may be about to write.
+std::atomic<int> output_file{STDERR_FILENO};
 
 }  // namespace
 
@@ -99,11 +92,8 @@ void write(LogLevel level, i32 rank, std::string_view text) {
   const std::string who = rank == no_rank ? "" : fmt::format(" [{}]", rank);
   const std::string line =
       fmt::format("{}:{}:{}{} SOFTIB {} {}\n", host_name(), ::getpid(), ::syscall(SYS_gettid), who, row->name, text);
-  Output& to = output();
-  const std::lock_guard guard(to.lock);
-  const int fd = to.file ? to.file.get() : STDERR_FILENO;
   // Nobody could be told of a failure.
-  [[maybe_unused]] const auto written = ::write(fd, line.data(), line.size());
+  [[maybe_unused]] const auto written = ::write(output_file.load(), line.data(), line.size());
 }
 
 }  // namespace detail
@@ -136,11 +126,7 @@ void configure(const LogSettings& settings) {
   if (!settings.file.empty() && settings.level > LogLevel::version)
     file.reset(::open(expand_file_name(settings.file).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   const bool missing = !settings.file.empty() && settings.level > LogLevel::version && !file;
-  {
-    Output& to = output();
-    const std::lock_guard guard(to.lock);
-    to.file = std::move(file);
-  }
+  output_file.store(file ? file.release() : STDERR_FILENO);
   detail::switches.store(static_cast<u64>(settings.level) | u64{settings.subsystems} << 8, std::memory_order_relaxed);
   if (missing) warn(no_rank, "SOFTIB_DEBUG_FILE={} can't be opened; standard error is used", settings.file);
 }
