@@ -146,4 +146,10 @@ void Communicator::deregister_memory(const void* memory, u64 bytes) { body_->for
 
 std::string Communicator::plan(std::string_view collective, u64 bytes) const { return body_->plan(collective, bytes); }
 
+std::optional<Communicator::Planned> Communicator::planned(std::string_view collective, u64 bytes) const {
+  const std::optional<Choice> choice = body_->choice(collective, bytes);
+  if (!choice) return std::nullopt;
+  return Planned{std::string(name_of(choice->row->algorithm)), choice->lanes, choice->window};
+}
+
 }  // namespace softib::coll

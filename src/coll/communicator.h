@@ -136,6 +136,13 @@ class Communicator {
 
   // Chosen algorithm and lanes for a collective of so many bytes, as SOFTIB_DEBUG=INFO SOFTIB_DEBUG_SUBSYS=TUNING says.
   [[nodiscard]] std::string plan(std::string_view collective, u64 bytes) const;
+  // The same for programs; nothing where no collective is called so.
+  struct Planned {
+    std::string algorithm;
+    u32 lanes = 1;
+    u32 window = 1;
+  };
+  [[nodiscard]] std::optional<Planned> planned(std::string_view collective, u64 bytes) const;
 
  private:
   class Body;

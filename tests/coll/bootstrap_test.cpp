@@ -9,6 +9,7 @@
 
 #include <thread>
 
+#include "coll/bootstrap/crowding.h"
 #include "coll/bootstrap/identity.h"
 #include "coll/bootstrap/messages.h"
 #include "coll/net/sockets.h"
@@ -55,6 +56,42 @@ void gather_many(Bootstrap& bootstrap) {
     ASSERT_THAT(*all, SizeIs(ranks));
     for (u32 rank = 0; rank < ranks; ++rank) EXPECT_EQ((*all)[rank], blob(rank, turn)) << rank << " " << turn;
   }
+}
+
+std::vector<Member> ranks_bound_to(const std::vector<std::vector<u64>>& processors) {
+  std::vector<Member> members;
+  for (const auto& each : processors)
+    members.push_back({static_cast<u32>(members.size()), "host", 1, 0, "127.0.0.1", each});
+  return members;
+}
+
+TEST(Crowding, IsWhereRanksCannotHaveAProcessorEach) {
+  using Sets = std::vector<std::vector<u64>>;
+  const auto crowded = [](const Sets& sets) { return is_crowded(ranks_bound_to(sets), 0); };
+  EXPECT_FALSE(crowded(Sets{{0b1}}));
+  EXPECT_FALSE(crowded(Sets{{0b01}, {0b10}}));
+  EXPECT_TRUE(crowded(Sets{{0b10}, {0b10}}));
+  EXPECT_FALSE(crowded(Sets{{0b11}, {0b11}}));
+  EXPECT_TRUE(crowded(Sets{{0b11}, {0b11}, {0b11}}));
+  // Each has one only if the others make room.
+  EXPECT_FALSE(crowded(Sets{{0b111}, {0b011}, {0b001}}));
+  EXPECT_TRUE(crowded(Sets{{0b111, 1}, {0b001}, {0b001}}));
+  EXPECT_FALSE(crowded(Sets{{0, 0b1}, {1}, {0, 0b11}}));
+}
+
+TEST(Crowding, RanksOfOtherHostsAreNotInTheWay) {
+  std::vector<Member> members = ranks_bound_to({{0b1}, {0b1}, {0b10}});
+  EXPECT_TRUE(is_crowded(members, 2));
+  members[1].host_key = 2;
+  for (const u32 rank : {0U, 1U, 2U}) EXPECT_FALSE(is_crowded(members, rank));
+}
+
+TEST(Crowding, RanksTellWhereTheyMayRun) {
+  as_threads(2, [](Bootstrap& bootstrap) {
+    EXPECT_EQ(bootstrap.members()[bootstrap.rank()].processors, own_processors());
+    EXPECT_FALSE(own_processors().empty());
+    bootstrap.leave();
+  });
 }
 
 TEST(Bootstrap, RanksMeetAndGather) {

@@ -33,7 +33,7 @@ double small_number(Op op, u64 random, u32 rank) {
 std::ostream& operator<<(std::ostream& out, const CallTrial& trial) {
   out << name_of(trial.collective) << (trial.by_rank ? "_v" : "") << " of " << name_of(trial.type) << " by "
       << name_of(trial.op) << ", " << trial.ranks << " ranks, root " << trial.root
-      << (trial.in_place ? ", in place" : "") << ", counts";
+      << (trial.in_place ? ", in place" : "") << (trial.scattered ? ", scattered" : "") << ", counts";
   for (const u64 count : trial.counts) out << " " << count;
   return out << ", seed " << trial.seed;
 }
@@ -53,7 +53,10 @@ CallTrial any_call(Collective collective, u32 ranks, u64 largest_count, std::mt1
   return trial;
 }
 
-CallRank::CallRank(const CallTrial& trial, u32 rank) : trial_(trial), rank_(rank) { lay_out(); }
+CallRank::CallRank(const CallTrial& trial, u32 rank, Communicator* communicator)
+    : trial_(trial), rank_(rank), in_place_(trial.in_place) {
+  lay_out(communicator);
+}
 
 bool CallRank::reduces() const {
   return trial_.collective == Collective::all_reduce || trial_.collective == Collective::reduce ||
@@ -151,33 +154,84 @@ CallRank::Bytes CallRank::expected() const {
   return all;
 }
 
-void CallRank::lay_out() {
-  const Bytes input = input_of(rank_);
-  output_bytes_ = expected().size();
-  if (trial_.collective == Collective::reduce) output_bytes_ = input.size();
-  std::mt19937_64 random(trial_.seed ^ rank_);
-  memory_.resize(3 * guard + input.size() + output_bytes_);
-  for (std::byte& byte : memory_) byte = static_cast<std::byte>(random());
-  input_at_ = guard;
-  output_at_ = 2 * guard + input.size();
-  const bool only_root = is_rooted_block(trial_.collective) || trial_.collective == Collective::broadcast;
-  if (trial_.in_place && (!only_root || rank_ == trial_.root)) {
-    u64 before = 0;
-    for (u32 rank = 0; rank < rank_; ++rank) before += trial_.counts[rank] * size();
-    const bool collects = trial_.collective == Collective::all_gather || trial_.collective == Collective::gather;
-    const bool scatters = trial_.collective == Collective::reduce_scatter || trial_.collective == Collective::scatter;
-    if (collects)
-      input_at_ = output_at_ + before;
-    else
-      output_at_ = input_at_ + (scatters ? before : 0);
+// Sent and received; in place both sides lie alike.
+void CallRank::choose_offsets(std::mt19937_64& random) {
+  for (u32 side = 0; side < 2; ++side) {
+    std::vector<u32> order(trial_.ranks);
+    std::iota(order.begin(), order.end(), 0U);
+    if (trial_.scattered) std::shuffle(order.begin(), order.end(), random);
+    counts_[side].resize(trial_.ranks);
+    offsets_[side].resize(trial_.ranks);
+    u64 at = 0;
+    for (const u32 rank : order) {
+      counts_[side][rank] = side == 0 ? count_of(rank_, rank) : count_of(rank, rank_);
+      offsets_[side][rank] = at;
+      at += counts_[side][rank] + (trial_.scattered ? random() % 3 : 0);
+    }
+    extents_[side] = at;
   }
-  std::copy(input.begin(), input.end(), memory_.begin() + static_cast<std::ptrdiff_t>(input_at_));
-  before_ = memory_;
+  if (!in_place_) return;
+  offsets_[1] = offsets_[0];
+  extents_[1] = extents_[0];
+}
+
+std::vector<CallRank::Piece> CallRank::pieces_in() const {
+  if (!has_offsets()) return {{0, input_of(rank_)}};
+  std::vector<Piece> pieces;
+  for (u32 rank = 0; rank < trial_.ranks; ++rank) pieces.push_back({offsets_[0][rank] * size(), given(rank_, rank)});
+  return pieces;
+}
+
+std::vector<CallRank::Piece> CallRank::pieces_out() const {
+  if (!has_offsets()) return {{0, expected()}};
+  std::vector<Piece> pieces;
+  for (u32 rank = 0; rank < trial_.ranks; ++rank) pieces.push_back({offsets_[1][rank] * size(), given(rank, rank_)});
+  return pieces;
+}
+
+void CallRank::choose_places(u64 input_bytes, std::mt19937_64& random) {
+  const auto shift = [&] { return trial_.scattered ? random() % 20 * size() : 0; };
+  input_at_ = guard + shift();
+  output_at_ = input_at_ + input_bytes + guard + shift();
+  const bool only_root = is_rooted_block(trial_.collective) || trial_.collective == Collective::broadcast;
+  if (!in_place_ || (only_root && rank_ != trial_.root)) return;
+  u64 before = 0;
+  for (u32 rank = 0; rank < rank_; ++rank) before += trial_.counts[rank] * size();
+  const bool collects = trial_.collective == Collective::all_gather || trial_.collective == Collective::gather;
+  const bool scatters = trial_.collective == Collective::reduce_scatter || trial_.collective == Collective::scatter;
+  if (collects)
+    input_at_ = output_at_ + before;
+  else
+    output_at_ = input_at_ + (scatters ? before : 0);
+}
+
+void CallRank::lay_out(Communicator* communicator) {
+  std::mt19937_64 random(trial_.seed ^ rank_);
+  // With one count for all it may be in place on one rank and not on another.
+  if (trial_.scattered && !trial_.by_rank && random() % 4 == 0) in_place_ = !in_place_;
+  if (has_offsets()) choose_offsets(random);
+  const u64 input_bytes = has_offsets() ? extents_[0] * size() : input_of(rank_).size();
+  output_bytes_ = has_offsets() ? extents_[1] * size() : expected().size();
+  if (trial_.collective == Collective::reduce) output_bytes_ = input_bytes;
+  choose_places(input_bytes, random);
+  before_.resize(std::max(input_at_ + input_bytes, output_at_ + output_bytes_) + guard);
+  for (std::byte& byte : before_) byte = static_cast<std::byte>(random());
+  for (const Piece& piece : pieces_in())
+    std::copy(piece.bytes.begin(), piece.bytes.end(),
+              before_.begin() + static_cast<std::ptrdiff_t>(input_at_ + piece.offset));
+  void* allocated = nullptr;
+  if (communicator != nullptr && trial_.scattered && random() % 2 == 0)
+    if (const auto made = communicator->allocate(before_.size())) allocated = *made;
+  if (allocated != nullptr)
+    memory_.reset(static_cast<std::byte*>(allocated), [communicator](void* it) { communicator->free_memory(it); });
+  else
+    memory_.reset(new std::byte[before_.size()], std::default_delete<std::byte[]>());
+  std::copy(before_.begin(), before_.end(), memory_.get());
 }
 
 Started CallRank::start(Communicator& communicator) {
-  const std::byte* in = memory_.data() + input_at_;
-  std::byte* out = memory_.data() + output_at_;
+  const std::byte* in = memory_.get() + input_at_;
+  std::byte* out = memory_.get() + output_at_;
   if (trial_.by_rank) return start_by_rank(communicator, in, out);
   const u64 count = trial_.counts[0];
   switch (trial_.collective) {
@@ -216,28 +270,25 @@ Started CallRank::start_by_rank(Communicator& communicator, const void* in, void
     default:
       break;
   }
-  std::vector<u64> counts[2];
-  for (u32 side = 0; side < 2; ++side) {
-    u64 at = 0;
-    for (u32 rank = 0; rank < trial_.ranks; ++rank) {
-      counts[side].push_back(side == 0 ? count_of(rank_, rank) : count_of(rank, rank_));
-      offsets_[side].push_back(at);
-      at += counts[side].back();
-    }
-  }
-  return communicator.start_all_to_all_v(in, {counts[0], offsets_[0]}, out, {counts[1], offsets_[1]}, trial_.type);
+  return communicator.start_all_to_all_v(in, {counts_[0], offsets_[0]}, out, {counts_[1], offsets_[1]}, trial_.type);
 }
 
 std::string CallRank::fault() const {
-  const Bytes want = expected();
-  const std::span got = std::span(memory_).subspan(output_at_, want.size());
-  for (u64 i = 0; i < want.size() / size(); ++i)
-    if (!same(trial_.type, want, got, i)) return "rank " + std::to_string(rank_) + ": element " + std::to_string(i);
+  const std::span<const std::byte> memory(memory_.get(), before_.size());
   // In place, a reduction may leave rubbish where the output is on ranks that get no result.
-  const bool rubbish = trial_.in_place && trial_.collective == Collective::reduce;
-  const u64 meant = rubbish ? output_bytes_ : want.size();
-  for (u64 i = 0; i < memory_.size(); ++i)
-    if ((i < output_at_ || i >= output_at_ + meant) && memory_[i] != before_[i])
+  Bytes meant(before_.size());
+  if (in_place_ && trial_.collective == Collective::reduce)
+    std::fill_n(meant.begin() + static_cast<std::ptrdiff_t>(output_at_), output_bytes_, std::byte{1});
+  for (const Piece& piece : pieces_out()) {
+    const u64 at = output_at_ + piece.offset;
+    std::fill_n(meant.begin() + static_cast<std::ptrdiff_t>(at), piece.bytes.size(), std::byte{1});
+    const std::span got = memory.subspan(at, piece.bytes.size());
+    for (u64 i = 0; i < piece.bytes.size() / size(); ++i)
+      if (!same(trial_.type, piece.bytes, got, i))
+        return "rank " + std::to_string(rank_) + ": element " + std::to_string(i + piece.offset / size());
+  }
+  for (u64 i = 0; i < memory.size(); ++i)
+    if (meant[i] == std::byte{0} && memory[i] != before_[i])
       return "rank " + std::to_string(rank_) + ": byte " + std::to_string(i) + ", which is not of the output, changed";
   return {};
 }

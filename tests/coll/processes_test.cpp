@@ -12,7 +12,9 @@
 
 #include "call_trial.h"
 #include "coll/communicator.h"
+#include "kill_run.h"
 #include "meeting_ranks.h"
+#include "random_run.h"
 
 namespace softib::coll::test {
 namespace {
@@ -137,47 +139,32 @@ TEST_P(Processes, SplitAndBack) {
   });
 }
 
-// All others get an error that names the dead one, and can go on without it.
+TEST_P(Processes, RandomCallsOnRandomPartsGiveWhatTheReferenceGives) {
+  const u64 seed = chosen_seed();
+  SCOPED_TRACE("SOFTIB_TEST_SEED=" + std::to_string(seed));
+  constexpr u32 ranks = 5;
+  const MeetingElsewhere meeting = meeting_elsewhere();
+  run_processes(GetParam(), ranks, [&](u32 rank) {
+    Config config;
+    config.timeout = std::chrono::seconds(60);
+    const auto communicator = communicator_of(meeting.id, ranks, rank, config);
+    ASSERT_TRUE(communicator);
+    RandomRun run(*communicator, {.shm = false, .verbs = false, .hosts = true}, testing::TempDir());
+    for (u32 session = 0; session < 3 * effort(); ++session) ASSERT_EQ(run.session(seed + session), "") << session;
+  });
+}
+
+// All others get an error that names the dead one, and can go on without it; nothing stays behind.
 TEST_P(Processes, OneThatIsKilledIsNamedAndLeftBehind) {
   const u64 seed = chosen_seed();
   SCOPED_TRACE("SOFTIB_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   constexpr u32 ranks = 4;
   for (u32 time = 0; time < 5 * effort(); ++time) {
-    const u32 victim = static_cast<u32>(random() % ranks);
-    const auto when = std::chrono::microseconds(random() % 20000);
+    const KillTrial trial = any_kill(ranks, random);
     const MeetingElsewhere meeting = meeting_elsewhere();
-    const UniqueId& id = meeting.id;
-    const auto body = [&](u32 rank) {
-      Config config;
-      config.timeout = std::chrono::seconds(20);
-      const auto communicator = communicator_of(id, ranks, rank, config);
-      ASSERT_TRUE(communicator);
-      std::thread killer;
-      if (rank == victim)
-        killer = std::thread([&when] {
-          std::this_thread::sleep_for(when);
-          ::kill(::getpid(), SIGKILL);
-        });
-      std::vector<float> memory(20000);
-      Done done;
-      while (done) {
-        const Started started = communicator->start_all_reduce(memory.data(), memory.data(), memory.size(), {});
-        done = started ? communicator->wait(*started) : Done(tl::unexpected(started.error()));
-      }
-      if (killer.joinable()) killer.join();
-      EXPECT_EQ(done.error().code, Code::remote_error);
-      EXPECT_THAT(done.error().text, testing::HasSubstr("rank " + std::to_string(victim) + " on "));
-      const auto smaller = communicator->shrink();
-      ASSERT_TRUE(smaller) << smaller.error().text;
-      ASSERT_EQ((*smaller)->size(), ranks - 1);
-      i32 one = 1;
-      i32 sum = 0;
-      const Started started = (*smaller)->start_all_reduce(&one, &sum, 1, {DataType::int32});
-      ASSERT_TRUE(started && (*smaller)->wait(*started));
-      EXPECT_EQ(sum, ranks - 1);
-    };
-    run_processes(GetParam(), ranks, body, {victim});
+    const auto body = [&](u32 rank) { EXPECT_EQ(survive(meeting.id, trial, rank).fault, ""); };
+    run_processes(GetParam(), ranks, body, {trial.victim});
   }
 }
 

@@ -76,6 +76,16 @@ Outcome<UniqueId> UniqueId::make_apart() {
   return MeetingPlace{MeetingPlace::Kind::made, *address, *key}.emit();
 }
 
+void Bootstrap::call_off(const UniqueId& id, BootstrapOptions options, const Error& why) {
+  constexpr auto patience = std::chrono::seconds(1);
+  const auto place = MeetingPlace::parse(id);
+  if (!place || place->kind != MeetingPlace::Kind::made) return;
+  options.timeout = patience;
+  options.obstacle = [&why] { return std::optional(why); };
+  const Environment environment = Environment::read();
+  static_cast<void>(Joining(*place, options, environment).run());
+}
+
 Outcome<std::unique_ptr<Bootstrap>> Bootstrap::connect(const UniqueId& id, const BootstrapOptions& options) {
   const auto place = MeetingPlace::parse(id);
   if (!place) return refuse(Code::invalid_argument, "these 128 bytes are no unique id");

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,6 +39,7 @@ struct Member {
   u64 host_key = 0;     // equal for ranks that can share memory: machine, boot, and namespace of /dev/shm
   i32 process = 0;      // in its own pid namespace
   std::string address;  // the numeric address at which its bootstrap is reached
+  std::vector<u64> processors{};  // that it may run on, a bit each; empty: not told
 };
 
 [[nodiscard]] inline std::string name_of(const Member& member) {
@@ -48,6 +50,8 @@ struct BootstrapOptions {
   u32 ranks = 1;
   u32 rank = 0;
   std::chrono::nanoseconds timeout = std::chrono::seconds(120);  // for all ranks to come
+  // Asked now and then until all have come: why they won't. For ranks that know each other from before.
+  std::function<std::optional<Error>()> obstacle{};
 };
 
 class Bootstrap {
@@ -59,6 +63,9 @@ class Bootstrap {
   // Returns when all ranks are connected with each other. Errors: time-out (says which ranks are missing), a rank
   // twice, a different number of ranks, a wrong key, no usable interface.
   [[nodiscard]] static Outcome<std::unique_ptr<Bootstrap>> connect(const UniqueId& id, const BootstrapOptions& options);
+
+  // Whoever made the id says that it won't come to a meeting: whoever comes is told so, and nothing of it stays behind.
+  static void call_off(const UniqueId& id, BootstrapOptions options, const Error& why);
 
   [[nodiscard]] virtual u32 rank() const = 0;                         // mine
   [[nodiscard]] virtual std::span<const Member> members() const = 0;  // by rank

@@ -6,6 +6,8 @@
 
 #include <fstream>
 
+#include "coll/bootstrap/crowding.h"
+
 namespace softib::coll {
 
 namespace {
@@ -35,6 +37,7 @@ Member own_identity(const Environment& environment) {
   Member member;
   member.host = whole_host_name();
   member.process = ::getpid();
+  member.processors = own_processors();
   struct stat shm {};
   if (::stat("/dev/shm", &shm) != 0) shm = {};
   const bool named = !environment.host_id.empty();

@@ -16,6 +16,7 @@ namespace {
 
 constexpr auto time_for_answer = std::chrono::seconds(3);  // of the meeting, to who gives up
 constexpr auto time_between_tries = std::chrono::milliseconds(50);
+constexpr auto obstacles_apart = std::chrono::milliseconds(50);
 constexpr std::size_t least_strangers = 256;
 
 std::string seconds_of(std::chrono::nanoseconds time) {
@@ -47,12 +48,22 @@ Outcome<Joining::Joined> Joining::run() {
   say_hello();
   while (!go_) {
     if (Clock::now() >= deadline_) return tl::unexpected(gave_up());
+    if (auto error = obstacle()) return tl::unexpected(*error);
     if (auto done = wait(); !done) return tl::unexpected(done.error());
   }
   Joined joined;
   for (const Guest& guest : guests_) joined.members.push_back(guest.member);
   joined.peers = std::move(peers_);
   return joined;
+}
+
+// The others of the meeting are told.
+std::optional<Error> Joining::obstacle() {
+  auto error = options_.obstacle ? options_.obstacle() : std::nullopt;
+  if (!error) return std::nullopt;
+  meeting_.post(static_cast<u16>(MeetingMessage::give_up), Reason{error->code, "gave up: " + error->text}.emit());
+  static_cast<void>(meeting_.flush());
+  return error;
 }
 
 Outcome<void> Joining::reach_meeting() {
@@ -121,7 +132,9 @@ Outcome<void> Joining::wait() {
     polled.push_back({peers_[peer].fd(), POLLOUT, 0});
   }
   gate_.add_to(polled);
-  const int timeout = milliseconds_until(std::min(deadline_, gate_.deadline()));
+  Clock::time_point wake = std::min(deadline_, gate_.deadline());
+  if (options_.obstacle) wake = std::min(wake, Clock::now() + obstacles_apart);
+  const int timeout = milliseconds_until(wake);
   if (::poll(polled.data(), polled.size(), timeout) < 0) return {};  // EINTR
   for (std::size_t i = 0; i < under_way.size(); ++i)
     if (polled[1 + i].revents != 0)

@@ -21,6 +21,7 @@ class Joining {
   [[nodiscard]] Outcome<bool> try_meeting();
   [[nodiscard]] Outcome<void> listen();
   void say_hello();
+  [[nodiscard]] std::optional<Error> obstacle();
 
   [[nodiscard]] Outcome<void> wait();
   [[nodiscard]] Outcome<void> hear_meeting();

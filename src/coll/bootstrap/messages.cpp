@@ -11,12 +11,16 @@ namespace {
 constexpr std::string_view id_magic = "SoftIBid";
 constexpr u8 id_version = 1;
 constexpr std::size_t most_host_bytes = 255;
+constexpr u8 most_processor_words = 16;
 
 void put_guest(ByteWriter& to, const Guest& guest) {
   to.number(guest.member.rank);
   to.text(guest.member.host, most_host_bytes);
   to.number(guest.member.host_key);
   to.number(guest.member.process);
+  const auto words = std::min<std::size_t>(guest.member.processors.size(), most_processor_words);
+  to.number(static_cast<u8>(words));
+  for (std::size_t i = 0; i < words; ++i) to.number(guest.member.processors[i]);
   guest.listens.put(to);
 }
 
@@ -26,6 +30,9 @@ std::optional<Guest> get_guest(ByteReader& from) {
   guest.member.host = from.text(most_host_bytes);
   guest.member.host_key = from.number<u64>();
   guest.member.process = from.number<i32>();
+  const u8 words = from.number<u8>();
+  if (words > most_processor_words) return std::nullopt;
+  for (u8 i = 0; i < words; ++i) guest.member.processors.push_back(from.number<u64>());
   const auto address = Address::get(from);
   if (!address || !from.ok()) return std::nullopt;
   guest.listens = *address;

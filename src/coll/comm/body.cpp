@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "coll/bootstrap/crowding.h"
 #include "coll/log.h"
 
 namespace softib::coll {
@@ -20,12 +21,6 @@ constexpr nanoseconds news_apart = milliseconds(1);
 constexpr u64 starts_apart = 4096;
 constexpr nanoseconds answers_apart = milliseconds(50);
 constexpr nanoseconds bootstrap_lag = milliseconds(100);
-
-bool is_crowded(std::span<const Member> members, u32 rank) {
-  const auto here = std::count_if(members.begin(), members.end(),
-                                  [&](const Member& member) { return member.host_key == members[rank].host_key; });
-  return static_cast<u64>(here) > processors();
-}
 
 // For those who are asked to answer: they may sleep, or have no processor.
 nanoseconds grace(nanoseconds timeout) {
@@ -327,6 +322,12 @@ std::string Communicator::Body::plan(std::string_view collective, u64 bytes) con
   const std::optional<Collective> known = collective_from_name(collective);
   if (!known) return fmt::format("no collective is called {}", collective);
   return tuner_.explain({*known, bytes});
+}
+
+std::optional<Choice> Communicator::Body::choice(std::string_view collective, u64 bytes) const {
+  const std::optional<Collective> known = collective_from_name(collective);
+  if (!known) return std::nullopt;
+  return tuner_.choose({*known, bytes});
 }
 
 }  // namespace softib::coll

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,8 +26,10 @@ class Communicator::Body {
   using nanoseconds = std::chrono::nanoseconds;
 
  public:
-  [[nodiscard]] static Outcome<std::unique_ptr<Body>> create(const Ground& ground, const UniqueId& id, Seat seat,
-                                                             const Config& config);
+  // `obstacle`: as in BootstrapOptions.
+  [[nodiscard]] static Outcome<std::unique_ptr<Body>> create(
+      const Ground& ground, const UniqueId& id, Seat seat, const Config& config,
+      const std::function<std::optional<Error>()>& obstacle = {});
   Body(const Ground& ground, Environment environment, const Config& config, std::unique_ptr<Bootstrap> bootstrap,
        Links links, Tuner tuner);
   Body(const Body&) = delete;
@@ -54,6 +57,7 @@ class Communicator::Body {
   void hint_memory(const void* memory, u64 bytes);
   void forget_memory(const void* memory, u64 bytes);
   [[nodiscard]] std::string plan(std::string_view collective, u64 bytes) const;
+  [[nodiscard]] std::optional<Choice> choice(std::string_view collective, u64 bytes) const;
 
  private:
   [[nodiscard]] Plan& plan_for(const Call& call, const Shape& shape);
@@ -62,6 +66,11 @@ class Communicator::Body {
   [[nodiscard]] Done check_messages(std::span<const PointToPoint> messages) const;
   [[nodiscard]] MemorySource& memory() const { return links_.shared ? *links_.shared : *heap_; }
   [[nodiscard]] tl::unexpected<Error> ended();
+  [[nodiscard]] Outcome<std::unique_ptr<Body>> make_part(i32 color, i32 key);
+  [[nodiscard]] Outcome<std::unique_ptr<Body>> make_of(const std::vector<u32>& left);
+  [[nodiscard]] std::optional<Error> obstacle_to_split();
+  [[nodiscard]] std::optional<Error> obstacle_among(const std::vector<u32>& left);
+  [[nodiscard]] std::optional<Error> wait_for_obstacle(const std::function<std::optional<Error>()>& look) const;
 
   // One turn of waiting. False: the communicator has ended.
   [[nodiscard]] bool turn();

@@ -13,6 +13,8 @@ namespace softib::coll {
 
 namespace {
 
+constexpr auto obstacle_lag = std::chrono::milliseconds(300);
+
 // What ranks tell each other once they are connected: all must plan alike.
 struct Creed {
   u64 tuning = 0;
@@ -109,14 +111,15 @@ std::vector<u32> ranks_of(const std::vector<Wish>& wishes, i32 color) {
 
 }  // namespace
 
-Outcome<std::unique_ptr<Communicator::Body>> Communicator::Body::create(const Ground& ground, const UniqueId& id,
-                                                                        Seat seat, const Config& given) {
+Outcome<std::unique_ptr<Communicator::Body>> Communicator::Body::create(
+    const Ground& ground, const UniqueId& id, Seat seat, const Config& given,
+    const std::function<std::optional<Error>()>& obstacle) {
   if (seat.ranks == 0 || seat.rank >= seat.ranks)
     return refuse(Code::invalid_argument, fmt::format("rank {} of {} ranks", seat.rank, seat.ranks));
   Environment environment = Environment::read();
   Config config = given;
   if (environment.timeout) config.timeout = *environment.timeout;
-  auto bootstrap = ground.meet(id, {.ranks = seat.ranks, .rank = seat.rank});
+  auto bootstrap = ground.meet(id, {.ranks = seat.ranks, .rank = seat.rank, .obstacle = obstacle});
   if (!bootstrap) return tl::unexpected(bootstrap.error());
   const auto give_up = [&bootstrap](const Error& error) {
     (*bootstrap)->abort(error.text);
@@ -130,8 +133,35 @@ Outcome<std::unique_ptr<Communicator::Body>> Communicator::Body::create(const Gr
                                 std::move(*tuner));
 }
 
+// A member's end is the end of this communicator, also where it only shows in a part of it. There the ranks have other
+// numbers, so what is told is what is known here.
+std::optional<Error> Communicator::Body::obstacle_to_split() {
+  if (fate_.has_ended()) return fate_.error();
+  if (const std::optional<Error> news = fate_.look())
+    fail({news->code, fate_.is_told()
+                          ? news->text
+                          : fmt::format("{} while {} waits in split", news->text, text_of(members()[seat_.rank]))});
+  return fate_.error();
+}
+
+// Some connection broke; the end of whoever was behind it shows here as well, and soon.
+std::optional<Error> Communicator::Body::wait_for_obstacle(const std::function<std::optional<Error>()>& look) const {
+  const int descriptor = bootstrap_->descriptor();
+  std::optional<Error> found = look();
+  for (const auto end = Clock::now() + obstacle_lag; !found && Clock::now() < end; found = look())
+    Patience::sleep({&descriptor, 1}, true, obstacle_lag);
+  return found;
+}
+
 Outcome<std::unique_ptr<Communicator::Body>> Communicator::Body::split(i32 color, i32 key) {
   if (fate_.has_ended()) return ended();
+  auto part = make_part(color, key);
+  if (part) return part;
+  if (const auto error = wait_for_obstacle([this] { return obstacle_to_split(); })) return tl::unexpected(*error);
+  return part;
+}
+
+Outcome<std::unique_ptr<Communicator::Body>> Communicator::Body::make_part(i32 color, i32 key) {
   const auto wishes = gather_values(*bootstrap_, Wish{color, key});
   if (!wishes) return tl::unexpected(wishes.error());
   const std::vector<u32> ranks = color < 0 ? std::vector<u32>{} : ranks_of(*wishes, color);
@@ -144,31 +174,51 @@ Outcome<std::unique_ptr<Communicator::Body>> Communicator::Body::split(i32 color
     else
       error = made.error();
   }
+  const auto place = static_cast<u32>(std::find(ranks.begin(), ranks.end(), seat_.rank) - ranks.begin());
   const auto ids = gather_values(*bootstrap_, mine);
+  if (!ids && mine.bytes != UniqueId().bytes && ground_.call_off)
+    ground_.call_off(mine, {.ranks = static_cast<u32>(ranks.size()), .rank = place}, ids.error());
   if (!ids) return tl::unexpected(ids.error());
   if (error) return tl::unexpected(*error);
   if (ranks.empty()) return std::unique_ptr<Body>();
-  const auto place = static_cast<u32>(std::find(ranks.begin(), ranks.end(), seat_.rank) - ranks.begin());
-  return create(ground_, (*ids)[ranks[0]], {place, static_cast<u32>(ranks.size())}, config_);
+  return create(ground_, (*ids)[ranks[0]], {place, static_cast<u32>(ranks.size())}, config_,
+                [this] { return obstacle_to_split(); });
 }
 
 Outcome<std::unique_ptr<Communicator::Body>> Communicator::Body::shrink(std::span<const u32> excluded) {
   if (fate_.has_ended()) clean_up();
   const auto left = survivors_.agree({excluded.begin(), excluded.end()}, config_.timeout);
   if (!left) return tl::unexpected(left.error());
+  auto made = make_of(*left);
+  if (made) return made;
+  if (const auto error = wait_for_obstacle([&] { return obstacle_among(*left); })) return tl::unexpected(*error);
+  return made;
+}
+
+// Of those who agreed on going on, one that has ended since.
+std::optional<Error> Communicator::Body::obstacle_among(const std::vector<u32>& left) {
+  while (fate_.look()) continue;
+  for (const u32 rank : left)
+    if (fate_.dead().contains(rank))
+      return Error{Code::remote_error, fmt::format("{} has ended while {} waits in shrink", text_of(members()[rank]),
+                                                   text_of(members()[seat_.rank]))};
+  return std::nullopt;
+}
+
+Outcome<std::unique_ptr<Communicator::Body>> Communicator::Body::make_of(const std::vector<u32>& left) {
   UniqueId id;
-  if ((*left)[0] == seat_.rank) {
+  if (left[0] == seat_.rank) {
     const auto made = ground_.make_id();
     if (!made) return tl::unexpected(made.error());
     survivors_.give_id(*made);
     id = *made;
   } else {
-    const auto received = survivors_.receive_id((*left)[0]);
+    const auto received = survivors_.receive_id(left[0]);
     if (!received) return tl::unexpected(received.error());
     id = *received;
   }
-  const auto place = static_cast<u32>(std::find(left->begin(), left->end(), seat_.rank) - left->begin());
-  return create(ground_, id, {place, static_cast<u32>(left->size())}, config_);
+  const auto place = static_cast<u32>(std::find(left.begin(), left.end(), seat_.rank) - left.begin());
+  return create(ground_, id, {place, static_cast<u32>(left.size())}, config_, [&] { return obstacle_among(left); });
 }
 
 }  // namespace softib::coll

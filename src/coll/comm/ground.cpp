@@ -178,9 +178,9 @@ class Connecting {
 }  // namespace
 
 Ground Ground::usual() {
-  return {&UniqueId::make_apart, &Bootstrap::connect, [](Bootstrap& bootstrap, const Environment& environment) {
-            return Connecting(bootstrap, environment).run();
-          }};
+  return {
+      &UniqueId::make_apart, &Bootstrap::call_off, &Bootstrap::connect,
+      [](Bootstrap& bootstrap, const Environment& environment) { return Connecting(bootstrap, environment).run(); }};
 }
 
 }  // namespace softib::coll

@@ -21,6 +21,8 @@ struct Links {
 
 struct Ground {
   std::function<Outcome<UniqueId>()> make_id;
+  // A meeting that was made and won't be; may be empty.
+  std::function<void(const UniqueId&, const BootstrapOptions&, const Error&)> call_off;
   std::function<Outcome<std::unique_ptr<Bootstrap>>(const UniqueId&, const BootstrapOptions&)> meet;
   // Collective.
   std::function<Outcome<Links>(Bootstrap&, const Environment&)> connect;

@@ -45,11 +45,4 @@ void Patience::sleep(std::span<const int> descriptors, bool all_tell, std::chron
   ::ppoll(polled.data(), polled.size(), &limit, nullptr);
 }
 
-u32 processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return std::max(1U, std::thread::hardware_concurrency());
-  return static_cast<u32>(std::max(1, CPU_COUNT(&set)));
-}
-
 }  // namespace softib::coll

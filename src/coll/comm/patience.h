@@ -34,7 +34,4 @@ class Patience {
   u32 idle_ = 0;
 };
 
-// Processors that this thread may run on.
-[[nodiscard]] u32 processors();
-
 }  // namespace softib::coll

@@ -36,27 +36,28 @@ std::byte* writable(const Run& run, const LaneRun& lane, const Span& span) {
   return const_cast<std::byte*>(readable(run, lane, span));
 }
 
-void reset(Operation& operation, u32 peer, Stream stream, u64 bytes, bool lend) {
+void reset(Operation& operation, u32 peer, Stream stream, u64 bytes, bool lend, u32 ordinal) {
   operation.peer = peer;
   operation.stream = stream;
   operation.bytes = bytes;
   operation.lend = lend;
+  operation.ordinal = ordinal;
   operation.state = State::waiting;
   operation.next = nullptr;
   operation.progress = 0;
   operation.token = 0;
 }
 
-void prepare_send(Slot& slot, u32 peer, Stream stream, const void* memory, u64 bytes, bool lend) {
+void prepare_send(Slot& slot, u32 peer, Stream stream, const void* memory, u64 bytes, bool lend, u32 ordinal) {
   slot.sends = true;
-  reset(slot.send, peer, stream, bytes, lend);
+  reset(slot.send, peer, stream, bytes, lend, ordinal);
   slot.send.memory = memory;
   slot.send.push = false;
 }
 
-void prepare_receive(Slot& slot, u32 peer, Stream stream, void* memory, u64 bytes, bool lend) {
+void prepare_receive(Slot& slot, u32 peer, Stream stream, void* memory, u64 bytes, bool lend, u32 ordinal) {
   slot.sends = false;
-  reset(slot.receive, peer, stream, bytes, lend);
+  reset(slot.receive, peer, stream, bytes, lend, ordinal);
   slot.receive.memory = memory;
   slot.receive.sink = nullptr;
   slot.receive.data = nullptr;
@@ -106,7 +107,13 @@ void ReduceSink::take(u64 offset, const void* data, u64 bytes) {
 }
 
 Executor::Executor(Routes& routes, MemorySource& memory, u32 ranks, u32 rank)
-    : routes_(routes), scratch_(memory), ranks_(ranks), rank_(rank), pending_(routes.transports.size()) {
+    : routes_(routes),
+      scratch_(memory),
+      ranks_(ranks),
+      rank_(rank),
+      pending_(routes.transports.size()),
+      sent_(ranks),
+      received_(ranks) {
   active_.reserve(64);
 }
 
@@ -209,11 +216,12 @@ u64 Executor::start_messages(std::span<const DirectMessage> messages) {
     const DirectMessage& message = messages[i];
     Slot& slot = lane.slots[i];
     if (message.sends) {
-      prepare_send(slot, message.peer, message_stream, message.memory, message.bytes, false);
+      prepare_send(slot, message.peer, message_stream, message.memory, message.bytes, false, ++sent_[message.peer]);
       slot.send.push = push;
       begin_send(slot);
     } else {
-      prepare_receive(slot, message.peer, message_stream, message.memory, message.bytes, false);
+      prepare_receive(slot, message.peer, message_stream, message.memory, message.bytes, false,
+                      ++received_[message.peer]);
       begin_receive(slot);
     }
     lane.waiting.push_back(i);
@@ -226,9 +234,9 @@ u64 Executor::start_messages(std::span<const DirectMessage> messages) {
 // Each compares with its neighbours: where all neighbours agree, all do.
 void Executor::begin_check(Run& run) {
   const Stream stream = stream_of(run, check_lane);
-  prepare_send(run.check_out, (rank_ + 1) % ranks_, stream, &run.mine, sizeof run.mine, false);
+  prepare_send(run.check_out, (rank_ + 1) % ranks_, stream, &run.mine, sizeof run.mine, false, 1);
   begin_send(run.check_out);
-  prepare_receive(run.check_in, (rank_ + ranks_ - 1) % ranks_, stream, &run.theirs, sizeof run.theirs, false);
+  prepare_receive(run.check_in, (rank_ + ranks_ - 1) % ranks_, stream, &run.theirs, sizeof run.theirs, false, 1);
   begin_receive(run.check_in);
 }
 
@@ -312,7 +320,7 @@ void Executor::post(Run& run, LaneRun& lane, u32 number) {
 void Executor::post_send(Run& run, LaneRun& lane, u32 number, const Step& step) {
   Slot& slot = lane.slots[number];
   prepare_send(slot, step.peer, lane.stream, readable(run, lane, step.from), step.from.count * size_of(run.work.type),
-               step.lend);
+               step.lend, lane.planned->ordinals[number]);
   slot.send.push = lane.planned->pushes[number];
   begin_send(slot);
   (step.lend ? lane.lent : lane.waiting).push_back(number);
@@ -321,7 +329,8 @@ void Executor::post_send(Run& run, LaneRun& lane, u32 number, const Step& step) 
 void Executor::post_receive(Run& run, LaneRun& lane, u32 number, const Step& step) {
   Slot& slot = lane.slots[number];
   std::byte* to = writable(run, lane, step.to);
-  prepare_receive(slot, step.peer, lane.stream, to, step.to.count * size_of(run.work.type), step.lend);
+  prepare_receive(slot, step.peer, lane.stream, to, step.to.count * size_of(run.work.type), step.lend,
+                  lane.planned->ordinals[number]);
   if (step.kind == Kind::receive_reduce) {
     slot.sink.type = run.work.type;
     slot.sink.op = run.work.op;

@@ -99,7 +99,9 @@ class Executor {
   u64 next_number_ = 1;
   std::vector<std::unique_ptr<Run>> active_;  // the oldest first
   std::vector<std::unique_ptr<Run>> idle_messages_;
-  std::vector<u32> pending_;  // by transport: operations that it has
+  std::vector<u32> pending_;   // by transport: operations that it has
+  std::vector<u32> sent_;      // messages of start_messages(), by peer
+  std::vector<u32> received_;  // likewise
   std::vector<const void*> operands_;
   u32 rounds_ = 0;      // of progress()
   bool begun_ = false;  // operations, since they were last looked at

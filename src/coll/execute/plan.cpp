@@ -1,6 +1,7 @@
 #include "coll/execute/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "coll/execute/run.h"
@@ -59,6 +60,14 @@ void find_pushes(PlannedLane& lane) {
   }
 }
 
+void count_messages(PlannedLane& lane) {
+  std::map<std::pair<bool, u32>, u32> counts;
+  for (const Step& step : lane.schedule.steps) {
+    const u32 order = order_in_round(step);
+    lane.ordinals.push_back(order == 2 ? 0 : ++counts[{order == 0, step.peer}]);
+  }
+}
+
 }  // namespace
 
 Plan::Plan() = default;
@@ -74,6 +83,7 @@ std::unique_ptr<Plan> make_plan(const AlgorithmRow& row, const Problem& problem,
     order_rounds(lane.schedule);
     find_lent(lane);
     find_pushes(lane);
+    count_messages(lane);
     plan->scratch = std::max(plan->scratch, lane.schedule.scratch);
     plan->steps = std::max(plan->steps, lane.schedule.steps.size());
   }

@@ -21,6 +21,8 @@ struct PlannedLane {
   std::vector<u32> lent_by;
   // For each step whether it is a send of a round that has as many receives: Send::push.
   std::vector<bool> pushes;
+  // By step: which of all messages to that peer, or from it, it is; from 1.
+  std::vector<u32> ordinals;
 };
 
 // One collective on this rank for given counts, with as many lanes as the tuner chose. Knows no memory and no type, so

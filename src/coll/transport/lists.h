@@ -71,6 +71,16 @@ class StreamTable {
  public:
   void push(T& it) { row(it.stream).push(it); }
   T* take(Stream stream) { return take_of(row(stream), stream); }
+  // The first one of the stream that fits.
+  template <typename Fits>
+  T* take(Stream stream, const Fits& fits) {
+    return row(stream).take([&](const T& it) { return it.stream == stream && fits(it); });
+  }
+  template <typename Body>
+  void for_each(const Body& body) {
+    for (const Fifo<T>& row : rows_)
+      for (T* it = row.front(); it != nullptr; it = static_cast<T*>(it->next)) body(*it);
+  }
   T* take_any() {
     for (Fifo<T>& row : rows_) {
       if (!row.empty()) return row.pop();

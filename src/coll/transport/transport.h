@@ -36,6 +36,9 @@ struct Operation {
   u64 bytes = 0;  // may be 0: then the arrival counts
   // Both sides say so: the receiver may be shown the sender's memory instead of getting a copy. See Step::lend.
   bool lend = false;
+  // Which of the stream's messages this is, from 1, as both sides count; 0: not told. A transport that matches long
+  // messages and short ones apart finds by it that one side takes for long what is short on the other.
+  u32 ordinal = 0;
   State state = State::waiting;
 
   // The transport's own.
@@ -91,8 +94,8 @@ class Transport {
   [[nodiscard]] virtual std::optional<PeerFailure> broken() = 0;
 
   // Descriptors that become readable when progress() has something to do, for callers that rather sleep than spin.
-  // arm() comes first: false if there is something to do already. Where a transport can't wake anybody (plain memory),
-  // it has no descriptors, and callers sleep in short steps.
+  // arm() comes first: false if there is something to do already, or if it did some itself. Where a transport can't
+  // wake anybody (plain memory), it has no descriptors, and callers sleep in short steps.
   [[nodiscard]] virtual std::span<const int> descriptors() const { return {}; }
   [[nodiscard]] virtual bool arm() { return true; }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error_text.h"
+#include "coll/bootstrap/crowding.h"
 #include "coll/transport/shm/incoming.h"
 
 namespace softib::coll::shm {
@@ -50,7 +51,7 @@ class ShmTransport final : public Transport {
   // Collective.
   Outcome<void> connect(Bootstrap& bootstrap, std::span<const u32> peers, const Options& options) {
     scratch_.resize(Incoming::scratch_bytes);
-    crowded_ = static_cast<long>(peers.size()) + 1 > ::sysconf(_SC_NPROCESSORS_ONLN);
+    crowded_ = is_crowded(bootstrap.members(), bootstrap.rank());
     Fd file;
     std::string trouble = prepare(file, peers.size());
     std::vector<Gift> gifts;

@@ -141,6 +141,8 @@ void Engine::take_word(Peer& peer, const Header& header, const std::byte* payloa
       return;
     case Word::mismatch:
       return take_mismatch(peer, header);
+    case Word::waits:
+      return take_waits(peer, header);
     case Word::bye:
       peer.standing = Standing::left;
       departed_++;

@@ -166,6 +166,7 @@ bool Engine::arm() {
     if (events > 0) ibv_ack_cq_events(device.completions.get(), events);
     ibv_req_notify_cq(device.completions.get(), 0);
   }
+  for (const auto& peer : parts_->peers) tell_of_waits(*peer);
   // What completed before the request makes no event. A look after it finds it.
   const bool happened = look_at_events();
   return !progress() && !happened;

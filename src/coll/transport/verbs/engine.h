@@ -89,6 +89,13 @@ class Engine final : public Transport {
   bool settle_departures();
   void drain(Peer& peer, std::chrono::steady_clock::time_point end);
 
+  // misfits.cpp: what is long on one side and short on the other.
+  [[nodiscard]] bool is_expected_long(Peer& peer, const Header& header);
+  [[nodiscard]] bool came_as_short(Peer& peer, Receive& receive);
+  [[nodiscard]] bool waits_as_long(Peer& peer, Receive& receive);
+  void take_waits(Peer& peer, const Header& header);
+  void tell_of_waits(Peer& peer);
+
   // control.cpp: words over the control queue pair.
   [[nodiscard]] bool may_post(const Peer& peer, u32 credits) const;
   void post_control(Peer& peer, Header header, const void* payload, u32 bytes);

@@ -51,6 +51,7 @@ struct Arrival {
   u64 bytes = 0;
   bool announced = false;
   u32 token = 0;  // of the announcement
+  u32 ordinal = 0;
 
   [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
@@ -153,6 +154,13 @@ struct Peer {
   Fifo<Send> announced;
   std::vector<Transfer*> transfers;
   std::vector<Landing*> landings;
+  // Long messages that the peer told to be waiting, and that have no receive here yet.
+  struct LongWait {
+    Stream stream = 0;
+    u32 ordinal = 0;
+    u64 bytes = 0;
+  };
+  std::vector<LongWait> long_waits;
 
   struct Note {
     Header header;

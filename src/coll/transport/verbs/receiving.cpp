@@ -19,6 +19,7 @@ void Engine::begin_landing(Peer& peer, Receive& receive, u32 answers) {
     receive.state = State::failed;
     return fail(peer, Code::remote_error, "has left");
   }
+  if (answers == 0 && came_as_short(peer, receive)) return;
   Landing& landing = landings_.add();
   landing.peer = &peer;
   landing.receive = &receive;
@@ -34,7 +35,12 @@ void Engine::begin_landing(Peer& peer, Receive& receive, u32 answers) {
     }
   }
   tell(peer,
-       {.word = Word::grant, .way = landing.way, .stream = receive.stream, .bytes = receive.bytes, .token = landing.id},
+       {.word = Word::grant,
+        .way = landing.way,
+        .stream = receive.stream,
+        .bytes = receive.bytes,
+        .token = landing.id,
+        .count = receive.ordinal},
        body);
 }
 

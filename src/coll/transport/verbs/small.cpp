@@ -38,8 +38,8 @@ void Engine::send(Send& send) {
 
 void Engine::post_small(Peer& peer, Send& send) {
   peer.sent++;
-  post_control(peer, {.word = Word::data, .stream = send.stream, .bytes = send.bytes}, send.memory,
-               static_cast<u32>(send.bytes));
+  post_control(peer, {.word = Word::data, .stream = send.stream, .bytes = send.bytes, .count = send.ordinal},
+               send.memory, static_cast<u32>(send.bytes));
   send.state = peer.standing == Standing::closed ? State::failed : State::done;
 }
 
@@ -54,10 +54,13 @@ bool Engine::post_outbox(Peer& peer) {
     }
     send.token = peer.announcements++;
     peer.announced.push(send);
-    post_control(
-        peer,
-        {.word = Word::announce, .stream = send.stream, .bytes = send.bytes, .token = static_cast<u32>(send.token)},
-        nullptr, 0);
+    post_control(peer,
+                 {.word = Word::announce,
+                  .stream = send.stream,
+                  .bytes = send.bytes,
+                  .token = static_cast<u32>(send.token),
+                  .count = send.ordinal},
+                 nullptr, 0);
   }
   return moved;
 }
@@ -70,6 +73,7 @@ void Engine::receive(Receive& receive) {
     return;
   }
   if (receive.bytes > parts_->receive_slots.slot_bytes() - sizeof(Header)) return begin_landing(*peer, receive, 0);
+  if (!peer->long_waits.empty() && waits_as_long(*peer, receive)) return;
   Arrival* arrival = peer->arrivals.take(receive.stream);
   if (arrival == nullptr) return peer->receives.push(receive);
   if (arrival->bytes != receive.bytes) {
@@ -92,9 +96,11 @@ void Engine::take_data(Peer& peer, const Header& header, const std::byte* payloa
     }
     return deliver(peer, *receive, payload, header.bytes);
   }
+  if (is_expected_long(peer, header)) return;
   auto* arrival = new (::operator new(sizeof(Arrival) + header.bytes)) Arrival;
   arrival->stream = header.stream;
   arrival->bytes = header.bytes;
+  arrival->ordinal = header.count;
   std::memcpy(arrival->data(), payload, header.bytes);
   peer.arrivals.push(*arrival);
 }
@@ -108,11 +114,13 @@ void Engine::take_announcement(Peer& peer, const Header& header) {
     }
     return begin_landing(peer, *receive, header.token + 1);
   }
+  if (is_expected_long(peer, header)) return;
   auto* arrival = new (::operator new(sizeof(Arrival))) Arrival;
   arrival->stream = header.stream;
   arrival->bytes = header.bytes;
   arrival->announced = true;
   arrival->token = header.token;
+  arrival->ordinal = header.count;
   peer.arrivals.push(*arrival);
 }
 

@@ -18,6 +18,7 @@ enum class Word : u8 {
   credit,    // nothing but what every header carries
   mismatch,  // `bytes` were sent where `count` were expected; `token` is 1 where the sender says so
   bye,       // nothing comes any more
+  waits,     // a long message has been waiting for its receive for a while
 };
 
 // How a granted message comes.
@@ -38,7 +39,7 @@ struct Header {
   Stream stream = 0;
   u64 bytes = 0;  // of the message; `piece`: of this part
   u32 token = 0;
-  u32 count = 0;
+  u32 count = 0;  // of messages and grants: the ordinal
 };
 static_assert(sizeof(Header) == 32);
 

@@ -1,0 +1,80 @@
+#include "coll/bootstrap/crowding.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace softib::coll {
+
+namespace {
+
+constexpr u32 bits_of_word = 64;
+constexpr u32 nobody = ~u32{0};
+
+// Gives each rank a processor of its own as long as that works, moving others for it: Kuhn's matching.
+class Seating {
+ public:
+  explicit Seating(const std::vector<const std::vector<u64>*>& allowed) : allowed_(allowed) {}
+
+  // False: there is none left for the rank.
+  bool seat(u32 rank) {
+    tried_.assign(tried_.size(), false);
+    return find(rank);
+  }
+
+ private:
+  bool find(u32 rank) {
+    const std::vector<u64>& words = *allowed_[rank];
+    for (u32 processor = 0; processor < words.size() * bits_of_word; ++processor) {
+      if ((words[processor / bits_of_word] >> processor % bits_of_word & 1) == 0) continue;
+      if (processor >= taken_by_.size()) {
+        taken_by_.resize(processor + 1, nobody);
+        tried_.resize(processor + 1, false);
+      }
+      if (tried_[processor]) continue;
+      tried_[processor] = true;
+      if (taken_by_[processor] != nobody && !find(taken_by_[processor])) continue;
+      taken_by_[processor] = rank;
+      return true;
+    }
+    return false;
+  }
+
+  const std::vector<const std::vector<u64>*>& allowed_;
+  std::vector<u32> taken_by_;  // by processor
+  std::vector<bool> tried_;
+};
+
+}  // namespace
+
+std::vector<u64> own_processors() {
+  std::vector<u64> words;
+  const auto add = [&words](u32 processor) {
+    words.resize(std::max<std::size_t>(words.size(), processor / bits_of_word + 1));
+    words[processor / bits_of_word] |= u64{1} << processor % bits_of_word;
+  };
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const bool known = ::sched_getaffinity(0, sizeof set, &set) == 0;
+  for (u32 processor = 0; known && processor < CPU_SETSIZE; ++processor)
+    if (CPU_ISSET(processor, &set)) add(processor);
+  // More than fit into a set.
+  const u32 all = words.empty() ? std::max(1U, std::thread::hardware_concurrency()) : 0;
+  for (u32 processor = 0; processor < all; ++processor) add(processor);
+  return words;
+}
+
+bool is_crowded(std::span<const Member> members, u32 rank) {
+  const std::vector<u64> unknown = own_processors();
+  std::vector<const std::vector<u64>*> allowed;
+  for (const Member& member : members)
+    if (member.host_key == members[rank].host_key)
+      allowed.push_back(member.processors.empty() ? &unknown : &member.processors);
+  Seating seating(allowed);
+  for (u32 each = 0; each < allowed.size(); ++each)
+    if (!seating.seat(each)) return true;
+  return false;
+}
+
+}  // namespace softib::coll
