@@ -68,9 +68,9 @@ int run_application(int argc, char** argv) {
   app.set_version_flag("--version", std::string("softib ") + SOFTIB_VERSION);
   app.require_subcommand(1);
   int exit_code = 0;
-  for (auto add :
-       {add_up, add_down, add_status, add_run, add_shell, add_ssh, add_cp, add_hostfile, add_env, add_list, add_topo,
-        add_link, add_counters, add_switch, add_host, add_hca, add_sm, add_aggregation, add_scenario})
+  for (auto add : {add_up,       add_down, add_status, add_run,         add_shell,    add_ssh,      add_cp,
+                   add_hostfile, add_env,  add_list,   add_topo,        add_link,     add_counters, add_switch,
+                   add_host,     add_hca,  add_sm,     add_aggregation, add_scenario, add_coll})
     add(app, exit_code);
   try {
     app.parse(argc, argv);

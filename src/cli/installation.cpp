@@ -59,6 +59,11 @@ fabric::Parsed<std::string> find_ssh() {
   return first_existing("the program that stands in for ssh", {fs::path(*tools) / "softib-ssh"});
 }
 
+fabric::Parsed<std::string> find_coll_tune() {
+  fs::path here = own_folder();
+  return first_existing("the program that tunes collectives", {here / "softib_coll_tune"});
+}
+
 fabric::Parsed<std::string> find_opensm() {
   const char* path = std::getenv("PATH");
   std::string_view folders = path ? path : "";

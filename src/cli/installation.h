@@ -19,6 +19,8 @@ namespace softib::cli {
 [[nodiscard]] fabric::Parsed<std::string> find_tools();
 // `softib ssh` as one word, for launchers.
 [[nodiscard]] fabric::Parsed<std::string> find_ssh();
+// What `softib coll tune` is.
+[[nodiscard]] fabric::Parsed<std::string> find_coll_tune();
 // The stock subnet manager, in PATH or where systems keep programs for administrators. The error names the remedy.
 [[nodiscard]] fabric::Parsed<std::string> find_opensm();
 

@@ -178,14 +178,14 @@ void set_right(CommandLine& line) {
   }
 }
 
+}  // namespace
+
 // CLI11 takes "-np 2" for "-n p".
 std::vector<std::string> reversed_words(int argc, const char* const* argv) {
   std::vector<std::string> words;
   for (int i = argc - 1; i > 0; --i) words.emplace_back(std::string_view(argv[i]) == "-np" ? "--np" : argv[i]);
   return words;
 }
-
-}  // namespace
 
 std::optional<u64> parse_size(const std::string& text) {
   char* end = nullptr;

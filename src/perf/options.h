@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "coll/types.h"
 
@@ -66,6 +67,9 @@ struct CommandLine {
 };
 
 [[nodiscard]] CommandLine parse_command_line(const std::string& program, int argc, const char* const* argv);
+
+// The words behind the program's name as CLI11 wants them: the last one first, and "-np" as "--np".
+[[nodiscard]] std::vector<std::string> reversed_words(int argc, const char* const* argv);
 
 // "32M", "1g", "4.5K", "8": bytes, in units of 1024; empty where it is no size.
 [[nodiscard]] std::optional<u64> parse_size(const std::string& text);

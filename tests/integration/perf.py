@@ -304,6 +304,47 @@ def a_bar_on_a_terminal_only(job):
     good(re.sub(r"\r\033\[K[^\n]*\r\033\[K", "", seen), "all_reduce", 2, 3)
 
 
+# -- tuned
+
+TUNED = ["-b", "64", "-e", "64K", "-f", "32", "--seconds", "1", "--collectives", "all_reduce"]
+
+
+def tune(job, *words, **how):
+    return job.call([job.fabric.softib, "coll", "tune", *words], **how)
+
+
+def tuning_is_written_and_used(job):
+    """What it says is best is what the library then does."""
+    output = tune(job, "-np", "2", *TUNED, "--collectives", "broadcast", "-o", "tuning").stdout
+    check(re.search(r"^\d of 6 choices are other than by the model", output, re.M), output)
+    path = pathlib.Path(job.fabric.folder) / "tuning"
+    lines = [line.split() for line in path.read_text().splitlines() if not line.startswith("#")]
+    check({line[0] for line in lines} == {"all_reduce", "broadcast"} and all(line[1:3] == ["2", "1"] for line in lines),
+          path.read_text())
+    told = job.run("all_reduce", "-np", "2", "-b", "64K", "-e", "64K", "-n", "1", SOFTIB_TUNING_FILE=str(path),
+                   SOFTIB_DEBUG="INFO", SOFTIB_DEBUG_SUBSYS="TUNING").stderr
+    chosen = [line[4] for line in lines if line[0] == "all_reduce"][-1]
+    check(re.search(rf"all_reduce of 65536 bytes: {chosen}, .*SOFTIB_TUNING_FILE", told), f"{chosen}\n{told}")
+
+
+def tuning_is_checked(job):
+    """A file that sends everything round in 200 pieces is found out; it may be as slow as it likes."""
+    path = pathlib.Path(job.fabric.folder) / "bad"
+    path.write_text("all_reduce * * * ring 200\n")
+    words = [*TUNED, "--check", str(path)]
+    output = tune(job, *HOSTS, *words, status=7).stdout
+    check("file: ring, 200 lanes" in output and "slower than the best" in output, output)
+    tune(job, *HOSTS, *words, "--tolerance", "1e9", SOFTIB_ALGO="chain")
+    path.write_text("all_reduce ring\n")
+    check("line 1" in tune(job, "-np", "2", *words, status=3).stderr, "a file that can't be read")
+
+
+def tuning_needs_ranks(job):
+    check("one rank has nothing to choose" in tune(job, *TUNED, status=6).stderr, "one rank")
+    check("no collective" in tune(job, "--collectives", "barrier", status=6).stderr, "barrier")
+    check("--check" in tune(job, "--help").stdout, "no help")
+
+
 # -- ended
 
 ENDLESS = ["-b", "64K", "-e", "64K", "-n", "20", "-N", "0", "-c", "0"]
@@ -392,8 +433,9 @@ def every_end_of_every_job(job):
 CASES = [every_program_on_one_host, numbers_of_ranks, every_type_and_operator, threads_and_processes, ordinary_memory,
          groups_side_by_side, programs_between_hosts, by_another_agent, under_open_mpi, under_mpich, one_by_one,
          by_softib_run, a_wrong_element_is_found_out, too_slow_is_a_failure, wrong_usage, a_host_that_is_not_there,
-         a_reader_for_nccl_tests_reads_both, json_and_plot, a_bar_on_a_terminal_only, a_killed_rank_ends_the_job,
-         a_killed_launcher_ends_the_job, an_interrupt_ends_the_job]
+         a_reader_for_nccl_tests_reads_both, json_and_plot, tuning_is_written_and_used, tuning_is_checked,
+         tuning_needs_ranks, a_bar_on_a_terminal_only, a_killed_rank_ends_the_job, a_killed_launcher_ends_the_job,
+         an_interrupt_ends_the_job]
 LONG_CASES = [everything_on_one_to_nine_ranks, every_program_between_hosts,
               a_rank_that_hangs_is_waited_for_no_longer_than_said, every_end_of_every_job]
 

@@ -27,6 +27,7 @@ void add_hca(CLI::App& app, int& exit_code);
 void add_sm(CLI::App& app, int& exit_code);
 void add_aggregation(CLI::App& app, int& exit_code);
 void add_scenario(CLI::App& app, int& exit_code);
+void add_coll(CLI::App& app, int& exit_code);
 
 inline constexpr int usage_error = 2;
 // What `run` gives when the fault is its own and not the command's, as env(1) and docker do.
