@@ -20,7 +20,7 @@ std::vector<Words> examples() {
           BeginJob{3, {1024, 4}, {{end, "rank 0 on host0"}, {end, "rank 1 on host1"}}},
           JobBegun{1, 2, {3, 4}, {{end, "an0"}}, "spine0 <- leaf0"},
           EndJob{1, 2},
-          PrepareJob{1, 2, {3, 4}, true, {"a", "b"}},
+          PrepareJob{1, 2, {3, 4}, true, 1, {"a", "b"}},
           Prepared{end, {end, end}},
           ConnectJob{1, end, {end}},
           DismissJob{1, "why"},

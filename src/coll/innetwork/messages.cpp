@@ -147,6 +147,7 @@ void run(Form& form, PrepareJob& words) {
   form.number(words.ranks);
   run(form, words.quota);
   form.truth(words.has_parent);
+  form.number(words.members);
   run(form, words.children);
 }
 

@@ -130,6 +130,7 @@ struct PrepareJob {
   u32 ranks = 0;
   Quota quota;
   bool has_parent = false;
+  u32 members = 0;                    // so many of the children, the first ones, are members; the others are nodes
   std::vector<std::string> children;  // names
   friend bool operator==(const PrepareJob&, const PrepareJob&) = default;
 };

@@ -1,0 +1,79 @@
+// The aggregation manager at work: its queue pair for words, what it learns from subnet administration, and the service
+// record by which others find it. Also where nodes without a manager of their own look for one.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "aggregation/manager.h"
+#include "aggregation/station.h"
+
+namespace softib::aggregation {
+
+// What is asked of subnet administration now and then, one thing at a time.
+class Enquiries {
+ public:
+  using Answered = std::function<void(const coll::innetwork::Subnet::Answer&)>;
+
+  explicit Enquiries(StationPort& port) : port_(port) {}
+
+  void ask(const coll::innetwork::Subnet::Question& question, Answered answered);
+  bool turn();
+  void on_time(std::chrono::steady_clock::time_point now);
+  void add_descriptors(std::vector<int>& descriptors) const;
+
+ private:
+  StationPort& port_;
+  std::unique_ptr<coll::innetwork::Subnet> subnet_;
+  struct Waiting {
+    Answered answered;
+    std::chrono::steady_clock::time_point until;
+  };
+  std::map<u32, Waiting> waiting_;
+  std::vector<Answered> unasked_;
+};
+
+class Office {
+ public:
+  using Time = Station::Time;
+  using Log = Station::Log;
+
+  [[nodiscard]] static coll::Outcome<std::unique_ptr<Office>> make(StationPort& port, const Options& options, Log log);
+
+  bool turn(Time now);
+  void on_time(Time now);
+  [[nodiscard]] bool arm() { return post_->arm(); }
+  void add_descriptors(std::vector<int>& descriptors) const;
+  [[nodiscard]] coll::innetwork::Correspondent address() const { return post_->address(); }
+  [[nodiscard]] bool is_registered() const { return registered_; }
+  [[nodiscard]] const Manager& manager() const { return manager_; }
+  // Takes the service record back, and waits for that, but not for long.
+  void leave();
+
+ private:
+  Office(StationPort& port, const Options& options, Log log);
+  void take(const coll::innetwork::Mailbox::Event& event, Time now);
+  void carry_out(Time now);
+  void read_topology();
+  void take_nodes(const coll::innetwork::Subnet::Answer& answer);
+  void take_links(const coll::innetwork::Subnet::Answer& answer);
+  void register_service(Time now);
+  [[nodiscard]] coll::innetwork::ManagerService service() const;
+
+  StationPort& port_;
+  const Options& options_;
+  Log log_;
+  Enquiries enquiries_;
+  std::unique_ptr<coll::innetwork::Post> post_;
+  Manager manager_;
+  std::map<u64, u64> tags_;  // by transaction
+  Topology topology_;
+  bool registered_ = false;
+  bool complained_ = false;
+  Time register_at_{};
+};
+
+}  // namespace softib::aggregation

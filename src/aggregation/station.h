@@ -1,0 +1,75 @@
+// An aggregation node: the end node of a switch, with a queue pair for words of the manager and the jobs that it has.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "aggregation/node_links.h"
+#include "aggregation/options.h"
+#include "coll/innetwork/post.h"
+#include "coll/innetwork/subnet.h"
+
+namespace softib::aggregation {
+
+// A port that this program has opened.
+struct StationPort {
+  coll::verbs::ContextOwner context;
+  coll::verbs::DomainOwner domain;
+  coll::innetwork::OpenPort open;
+  u64 guid = 0;
+  std::array<u8, 16> gid{};
+  std::string description;  // "an0 (mlx5_0:1)"
+
+  // Looks again at what the subnet manager may have changed. False: it isn't active.
+  bool refresh();
+};
+
+// All InfiniBand ports here, or those of the devices that are named.
+[[nodiscard]] coll::Outcome<std::vector<std::unique_ptr<StationPort>>> open_ports(
+    const std::vector<std::string>& devices);
+
+class Station {
+ public:
+  using Time = NodeLinks::Time;
+  using Log = std::function<void(const std::string&)>;
+
+  [[nodiscard]] static coll::Outcome<std::unique_ptr<Station>> make(StationPort& port, const Options& options, Log log);
+
+  // Where the manager is; nothing: nobody knows.
+  void set_manager(std::optional<coll::innetwork::Correspondent> manager) { manager_ = manager; }
+  bool turn(Time now);
+  void on_time(Time now);
+  // False: something has come meanwhile.
+  [[nodiscard]] bool arm();
+  void add_descriptors(std::vector<int>& descriptors) const;
+  [[nodiscard]] bool is_welcome() const { return welcome_; }
+  [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
+
+ private:
+  using Words = coll::innetwork::Words;
+
+  Station(StationPort& port, const Options& options, Log log)
+      : port_(port), options_(options), log_(std::move(log)) {}
+  void take(const coll::innetwork::Mailbox::Event& event, Time now);
+  [[nodiscard]] Words answer_to(const Words& words, Time now);
+  [[nodiscard]] Words prepare(const coll::innetwork::PrepareJob& words, Time now);
+  [[nodiscard]] Words connect(const coll::innetwork::ConnectJob& words);
+  void dismiss(u32 job, const std::string& why, Time now);
+  void say_hello(Time now);
+  void bury(Time now);
+
+  StationPort& port_;
+  const Options& options_;
+  Log log_;
+  std::unique_ptr<coll::innetwork::Post> post_;
+  std::optional<coll::innetwork::Correspondent> manager_;
+  std::map<u32, std::unique_ptr<NodeLinks>> jobs_;
+  u64 hello_ = 0;  // transaction
+  Time greeted_{};
+  bool welcome_ = false;
+};
+
+}  // namespace softib::aggregation
