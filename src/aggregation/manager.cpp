@@ -109,9 +109,7 @@ void Manager::plan(const Begin& begin, const Topology& topology) {
   prepare(number, job);
 }
 
-const NodeHello& Manager::facts(const Job& job, u32 vertex) const {
-  return nodes_.at(job.vertices[vertex].guid).facts;
-}
+const NodeHello& Manager::facts(const Job& job, u32 vertex) const { return nodes_.at(job.vertices[vertex].guid).facts; }
 
 Quota Manager::quota_for(const Job& job) const {
   Quota quota = job.begin.words.wanted;
@@ -186,7 +184,8 @@ void Manager::answered(u64 tag, const std::optional<Words>& words) {
   Job& job = entry->second;
   const std::string name = facts(job, vertex).name;
   if (!words) return end(number, fmt::format("{} doesn't answer", name));
-  if (const auto* refused = std::get_if<Refused>(&*words)) return end(number, fmt::format("{}: {}", name, refused->why));
+  if (const auto* refused = std::get_if<Refused>(&*words))
+    return end(number, fmt::format("{}: {}", name, refused->why));
   if (job.stage == Stage::preparing) {
     const auto* prepared = std::get_if<Prepared>(&*words);
     const Tree::Vertex& place = job.tree.vertices[vertex];

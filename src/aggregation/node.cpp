@@ -93,8 +93,8 @@ void Node::say_bye(u32 child, std::vector<Action>& actions) {
   Child& one = children_[child];
   one.left = true;
   ++left_;
-  const bool busy = std::any_of(children_.begin(), children_.end(),
-                                [&](const Child& other) { return other.next != handed_down_; });
+  const bool busy =
+      std::any_of(children_.begin(), children_.end(), [&](const Child& other) { return other.next != handed_down_; });
   if (busy && !is_over()) return fail(fmt::format("{} has left", job_.children[child]), actions);
   if (!is_over() || !job_.has_parent) return;
   const auto holder = static_cast<u32>(places(job_.quota) + 1);

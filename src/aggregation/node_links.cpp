@@ -166,9 +166,7 @@ void NodeLinks::send(u32 number, const Action& action, Time now) {
 }
 
 // Whose absence is the end of the job.
-bool NodeLinks::is_needed(u32 link) const {
-  return is_parent(link) ? !node_->is_over() : !node_->has_left(link);
-}
+bool NodeLinks::is_needed(u32 link) const { return is_parent(link) ? !node_->is_over() : !node_->has_left(link); }
 
 void NodeLinks::lose(u32 number, const std::string& why, Time now) {
   Link& link = links_[number];

@@ -153,7 +153,8 @@ void Office::take_links(const Subnet::Answer& answer) {
 }
 
 ManagerService Office::service() const {
-  return {port_.gid, options_.lease_s, {post_->address().lid, protocol_version, post_->address().pair, management_qkey}};
+  return {
+      port_.gid, options_.lease_s, {post_->address().lid, protocol_version, post_->address().pair, management_qkey}};
 }
 
 // Renewed when a third of the lease is over.

@@ -33,7 +33,8 @@ Outcome<std::unique_ptr<StationPort>> open_port(ibv_device* device, u8 number) {
   auto port = std::make_unique<StationPort>();
   const std::string name = ::ibv_get_device_name(device);
   port->context.reset(::ibv_open_device(device));
-  if (!port->context) return coll::refuse(Code::system_error, fmt::format("{} can't be opened: {}", name, error_text()));
+  if (!port->context)
+    return coll::refuse(Code::system_error, fmt::format("{} can't be opened: {}", name, error_text()));
   port->domain.reset(::ibv_alloc_pd(port->context.get()));
   if (!port->domain)
     return coll::refuse(Code::system_error, fmt::format("{}: protection domain: {}", name, error_text()));
@@ -173,11 +174,11 @@ void Station::bury(Time now) {
     }
     const auto& failure = job->node().failure();
     if (options_.verbose)
-      log_(fmt::format("{}: job {:#x} is over after {} segments{}{}", port_.description, number,
-                       job->node().segments(), failure ? ": " : "", failure.value_or("")));
+      log_(fmt::format("{}: job {:#x} is over after {} segments{}{}", port_.description, number, job->node().segments(),
+                       failure ? ": " : "", failure.value_or("")));
     if (manager_)
-      static_cast<void>(post_->mailbox().ask(
-          *manager_, emit(JobOver{port_.guid, number, !failure, failure.value_or("")}), now));
+      static_cast<void>(
+          post_->mailbox().ask(*manager_, emit(JobOver{port_.guid, number, !failure, failure.value_or("")}), now));
     at = jobs_.erase(at);
   }
 }

@@ -51,8 +51,7 @@ class Station {
  private:
   using Words = coll::innetwork::Words;
 
-  Station(StationPort& port, const Options& options, Log log)
-      : port_(port), options_(options), log_(std::move(log)) {}
+  Station(StationPort& port, const Options& options, Log log) : port_(port), options_(options), log_(std::move(log)) {}
   void take(const coll::innetwork::Mailbox::Event& event, Time now);
   [[nodiscard]] Words answer_to(const Words& words, Time now);
   [[nodiscard]] Words prepare(const coll::innetwork::PrepareJob& words, Time now);

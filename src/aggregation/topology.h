@@ -39,7 +39,7 @@ struct Place {
 // Nodes stand in the order from the leaves to the root, so each one's children stand before it.
 struct Tree {
   struct Vertex {
-    u16 node = 0;          // LID of the aggregation node
+    u16 node = 0;  // LID of the aggregation node
     u16 switch_lid = 0;
     std::optional<u32> parent{};  // an index of vertices
     std::vector<u32> members{};   // indices of the ports that were asked for

@@ -172,6 +172,7 @@ constexpr Variable variable_table[]{
     {"SOFTIB_IB_DISABLE", "0 or 1", set_switch<&E::ib_disable>},
     {"SOFTIB_IB_MR_CACHE", "0 or 1", set_switch<&E::ib_mr_cache>},
     {"SOFTIB_SHM_DISABLE", "0 or 1", set_switch<&E::shm_disable>},
+    {"SOFTIB_COLLNET_ENABLE", "0 or 1", set_switch<&E::collnet_enable>},
     {"SOFTIB_ALGO",
      "algorithms (\"ring,direct\"), those of one collective (\"all_reduce:ring;broadcast:chain\"), or \"^\" and those "
      "to leave out",

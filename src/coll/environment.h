@@ -72,6 +72,7 @@ struct Environment {
   bool ib_disable = false;
   bool ib_mr_cache = false;  // any memory of messages stays registered: the caller tells when it goes away
   bool shm_disable = false;
+  bool collnet_enable = false;  // the network may combine where that is quicker
 
   std::vector<AlgorithmRule> algo;
   std::string tuning_file;

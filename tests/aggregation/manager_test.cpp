@@ -207,9 +207,9 @@ TEST_F(ManagerTest, ANodeThatIsGoneEndsItsJobs) {
   static_cast<void>(begin(request({110, 120})));
   static_cast<void>(begin(request({120, 121})));
   now += seconds(4);
-  for (const u16 lid : {2, 3}) manager.heard({static_cast<u16>(1000 + lid), 7}, next_transaction++,
-                                             NodeHello{lid, static_cast<u16>(1000 + lid), 7, 4, 64, {4096, 16}, "an", {}},
-                                             now);
+  for (const u16 lid : {2, 3})
+    manager.heard({static_cast<u16>(1000 + lid), 7}, next_transaction++,
+                  NodeHello{lid, static_cast<u16>(1000 + lid), 7, 4, 64, {4096, 16}, "an", {}}, now);
   now += seconds(2);
   silent = 1;
   manager.on_time(now);
@@ -222,8 +222,8 @@ TEST_F(ManagerTest, ANodeThatIsGoneEndsItsJobs) {
 TEST_F(ManagerTest, ANodeHearsOfJobsThatAreNoMore) {
   const u32 stale = (0xabcdU << 16) + 99;
   const u32 of_another_life = 0x1234'0001;
-  manager.heard({1001, 7}, next_transaction,
-                NodeHello{1, 1001, 7, 4, 64, {4096, 16}, "an1", {stale, of_another_life}}, now);
+  manager.heard({1001, 7}, next_transaction, NodeHello{1, 1001, 7, 4, 64, {4096, 16}, "an1", {stale, of_another_life}},
+                now);
   run();
   EXPECT_THAT(std::get<Welcome>(answers.at(next_transaction)).forgotten, ElementsAre(stale));
 }

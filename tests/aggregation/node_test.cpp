@@ -206,8 +206,7 @@ TEST(Node, WhatIsAgainstTheRulesEndsTheJob) {
   }
   TreeWorld world(1, {512, 2}, {-1}, {0, 0});
   for (Host& host : world.hosts) host.leaves = false;
-  for (u64 i = 0; i < 3; ++i)
-    world.inject(0, message({.kind = SegmentKind::contribution, .job = job, .sequence = i}));
+  for (u64 i = 0; i < 3; ++i) world.inject(0, message({.kind = SegmentKind::contribution, .job = job, .sequence = i}));
   world.run();
   EXPECT_THAT(world.hosts[1].failure, HasSubstr("more than 2 segments under way"));
 }

@@ -156,7 +156,8 @@ TEST(TreePlan, AnyMembersGetATree) {
     for (const auto& [lid, sw] : subnet.topology.switches)
       if (sw.name.starts_with("leaf") || random() % 4 == 0) switches.push_back(lid);
     std::vector<u16> members;
-    for (u64 i = 1 + random() % 20; i > 0; --i) members.push_back(subnet.add_host(switches[random() % switches.size()]));
+    for (u64 i = 1 + random() % 20; i > 0; --i)
+      members.push_back(subnet.add_host(switches[random() % switches.size()]));
     for (auto& [sw, node] : subnet.nodes) node.jobs = static_cast<u32>(random() % 10);
     static_cast<void>(plan(subnet, members));
   }

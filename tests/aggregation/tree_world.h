@@ -37,9 +37,9 @@ class TreeWorld {
   TreeWorld(u64 seed, const Quota& quota, std::vector<i32> parents, std::vector<u32> node_of_host);
 
   std::vector<Host> hosts;
-  void run();                      // until nothing is under way
-  bool step();                     // false: nothing is under way
-  void kill(u32 host);             // without a word: its node hears of it from the queue pair
+  void run();           // until nothing is under way
+  bool step();          // false: nothing is under way
+  void kill(u32 host);  // without a word: its node hears of it from the queue pair
   void inject(u32 host, Message message);
 
   [[nodiscard]] const Node& node(u32 index) const { return *nodes_[index].node; }

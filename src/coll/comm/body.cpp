@@ -74,7 +74,9 @@ Plan& Communicator::Body::plan_for(const Call& call, const Shape& shape) {
   const Choice choice = tuner_.choose(question);
   if (log::enabled(LogLevel::info, Subsystem::tuning))
     log::info(static_cast<i32>(seat_.rank), Subsystem::tuning, "{}", tuner_.explain(question));
-  return plans_.add(shape, list, make_plan(*choice.row, problem_of(call, shape, seat_), choice.lanes, choice.window));
+  Problem problem = problem_of(call, shape, seat_);
+  problem.hosts = tuner_.landscape().hosts;
+  return plans_.add(shape, list, make_plan(*choice.row, problem, choice.lanes, choice.window));
 }
 
 u64 Communicator::Body::start_run(Plan& plan, const Work& work, const Call& call) {
@@ -186,6 +188,7 @@ bool Communicator::Body::look_around() {
     return false;
   }
   if (trouble) return look_at_trouble();
+  if (links_.routes.tree) links_.routes.tree->look(now);
   look_at_stillness(now);
   return !fate_.has_ended();
 }
@@ -198,20 +201,26 @@ bool Communicator::Body::look_at_trouble() {
                       text_of(members()[seat_.rank]), text_of(mismatch->mine))});
     return false;
   }
-  const u32 peer = *executor_.failed_peer();
   std::optional<Error> news;
   for (const auto end = Clock::now() + bootstrap_lag; !news && Clock::now() < end;) {
     const int descriptor = bootstrap_->descriptor();
     Patience::sleep({&descriptor, 1}, true, bootstrap_lag);
     news = fate_.look();
   }
-  Error error{Code::remote_error, fmt::format("the connection with {} broke", text_of(members()[peer]))};
-  for (const auto& transport : links_.routes.transports)
-    while (const std::optional<PeerFailure> broken = transport->broken())
-      if (broken->peer == peer) error = broken->error;
-  if (news) error = *news;
+  const Error error = news ? *news : broken_connection();
   fail({error.code, error.text + (fate_.is_told() ? std::string() : task())});
   return false;
+}
+
+// Why an operation failed, as the way that it went tells.
+Error Communicator::Body::broken_connection() {
+  const std::optional<u32> peer = executor_.failed_peer();
+  if (!peer) return links_.routes.tree->failure();
+  Error error{Code::remote_error, fmt::format("the connection with {} broke", text_of(members()[*peer]))};
+  for (const auto& transport : links_.routes.transports)
+    while (const std::optional<PeerFailure> broken = transport->broken())
+      if (broken->peer == *peer) error = broken->error;
+  return error;
 }
 
 void Communicator::Body::look_at_stillness(Clock::time_point now) {
@@ -275,6 +284,10 @@ void Communicator::Body::sleep(nanoseconds still) {
     all_tell = all_tell && !theirs.empty();
     descriptors.insert(descriptors.end(), theirs.begin(), theirs.end());
   }
+  if (links_.routes.tree) {
+    if (!links_.routes.tree->arm()) return;
+    descriptors.push_back(links_.routes.tree->descriptor());
+  }
   Patience::sleep(descriptors, all_tell, still);
 }
 
@@ -290,6 +303,7 @@ void Communicator::Body::clean_up() {
   if (std::exchange(cleaned_, true)) return;
   for (u32 peer = 0; peer < seat_.ranks; ++peer)
     if (peer != seat_.rank) links_.routes.to(peer).give_up(peer);
+  if (links_.routes.tree) links_.routes.tree->give_up();
   for (const auto& run : executor_.active()) failed_.insert(run->number);
   executor_.drop_all();
 }

@@ -76,6 +76,7 @@ class Communicator::Body {
   [[nodiscard]] bool turn();
   [[nodiscard]] bool look_around();
   [[nodiscard]] bool look_at_trouble();
+  [[nodiscard]] Error broken_connection();
   void look_at_stillness(Clock::time_point now);
   void answer(Clock::time_point now);
   void judge(nanoseconds still);

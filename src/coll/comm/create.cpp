@@ -77,6 +77,7 @@ Outcome<Tuner> agreed_tuner(Bootstrap& bootstrap, const Links& links, const Envi
   Landscape landscape;
   landscape.ranks = static_cast<u32>(bootstrap.members().size());
   landscape.hosts = hosts_of(bootstrap.members());
+  landscape.network = links.network;
   const Tuner alone(landscape, environment.algo, lines);
   const Creed mine = creed_of(bootstrap, links, alone, environment.checks);
   const auto creeds = gather_values(bootstrap, mine);

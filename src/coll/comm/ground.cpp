@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "coll/innetwork/setup.h"
 #include "coll/log.h"
 #include "coll/transport/shm/shm_transport.h"
 #include "coll/transport/tcp/tcp.h"
@@ -45,7 +46,21 @@ class ArenaMemory final : public MemorySource {
 struct Means {
   u8 shm = 0;
   u8 verbs = 0;
+  u8 network = 0;  // it wants the network to combine: a Landscape::Network
 };
+
+constexpr std::string_view no_network =
+    "SOFTIB_ALGO or SOFTIB_COLLNET_ENABLE asks for in-network reduction, which can't be had, so other algorithms are "
+    "used";
+
+Landscape::Network wanted_network(const Environment& environment) {
+  if (environment.collnet_enable) return Landscape::Network::any;
+  for (const AlgorithmRule& rule : environment.algo)
+    if (!rule.all_but &&
+        std::find(rule.algorithms.begin(), rule.algorithms.end(), Algorithm::innetwork) != rule.algorithms.end())
+      return Landscape::Network::named;
+  return Landscape::Network::none;
+}
 
 class Connecting {
  public:
@@ -61,6 +76,7 @@ class Connecting {
     if (auto connected = connect_shm(); !connected) return tl::unexpected(connected.error());
     if (auto connected = connect_verbs(); !connected) return tl::unexpected(connected.error());
     if (auto connected = connect_tcp(); !connected) return tl::unexpected(connected.error());
+    grow_tree();
     return std::move(links_);
   }
 
@@ -75,7 +91,7 @@ class Connecting {
       else
         log::warn(log_rank(), "no shared memory: {}", arena.error().text);
     }
-    const Means mine{arena_ != nullptr, !environment_.ib_disable};
+    const Means mine{arena_ != nullptr, !environment_.ib_disable, static_cast<u8>(wanted_network(environment_))};
     const auto all = bootstrap_.all_gather(std::as_bytes(std::span(&mine, 1)));
     if (!all) return tl::unexpected(all.error());
     for (const Bytes& bytes : *all) {
@@ -162,6 +178,26 @@ class Connecting {
     if (!made) return tl::unexpected(made.error());
     add(std::move(*made), peers, Way::tcp);
     return {};
+  }
+
+  // What can't be had is no error: other algorithms do the same.
+  void grow_tree() {
+    using Network = Landscape::Network;
+    const auto wanted = static_cast<Network>(means_[0].network);
+    if (members_.size() < 2) return;
+    for (const Means& means : means_)
+      if (static_cast<Network>(means.network) != wanted) {
+        if (rank_ == 0) log::warn(log_rank(), "{}: not all ranks have it alike", no_network);
+        return;
+      }
+    if (wanted == Network::none) return;
+    auto tree = innetwork::make_tree(bootstrap_, environment_);
+    if (tree) {
+      links_.routes.tree = std::move(*tree);
+      links_.network = wanted;
+    } else if (rank_ == 0) {
+      log::warn(log_rank(), "{}: {}", no_network, tree.error().text);
+    }
   }
 
   Bootstrap& bootstrap_;

@@ -17,6 +17,8 @@ struct Links {
   std::vector<Way> ways;  // by peer; one's own is shm
   // Memory that peers of the host read and write in place; nullptr: there are none.
   std::unique_ptr<MemorySource> shared;
+  // On all ranks alike: what the network can do.
+  Landscape::Network network = Landscape::Network::none;
 };
 
 struct Ground {

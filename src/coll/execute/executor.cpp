@@ -49,14 +49,14 @@ void reset(Operation& operation, u32 peer, Stream stream, u64 bytes, bool lend, 
 }
 
 void prepare_send(Slot& slot, u32 peer, Stream stream, const void* memory, u64 bytes, bool lend, u32 ordinal) {
-  slot.sends = true;
+  slot.kind = Slot::Kind::send;
   reset(slot.send, peer, stream, bytes, lend, ordinal);
   slot.send.memory = memory;
   slot.send.push = false;
 }
 
 void prepare_receive(Slot& slot, u32 peer, Stream stream, void* memory, u64 bytes, bool lend, u32 ordinal) {
-  slot.sends = false;
+  slot.kind = Slot::Kind::receive;
   reset(slot.receive, peer, stream, bytes, lend, ordinal);
   slot.receive.memory = memory;
   slot.receive.sink = nullptr;
@@ -185,6 +185,7 @@ u64 Executor::start(Plan& plan, const Work& work, u64 collective, const CallDige
   }
   run.number = next_number_++;
   active_.push_back(std::move(owned));
+  for (const u32 lane : plan.aggregating) routes_.tree->expect(stream_of(run, lane));
   if (run.checking) {
     run.mine = *checked;
     begin_check(run);
@@ -314,6 +315,8 @@ void Executor::post(Run& run, LaneRun& lane, u32 number) {
                            step.to.count * size_of(run.work.type));
     case Kind::reduce:
       return reduce(run, lane, step);
+    case Kind::aggregate:
+      return post_aggregation(run, lane, number, step);
   }
 }
 
@@ -361,6 +364,22 @@ void Executor::reduce(Run& run, LaneRun& lane, const Step& step) {
   }
 }
 
+void Executor::post_aggregation(Run& run, LaneRun& lane, u32 number, const Step& step) {
+  Slot& slot = lane.slots[number];
+  slot.kind = Slot::Kind::aggregation;
+  Aggregation& aggregation = slot.aggregation;
+  reset(aggregation, rank_, lane.stream, step.to.count * size_of(run.work.type), false, 0);
+  aggregation.gives = step.from.count == step.to.count;
+  aggregation.from = readable(run, lane, step.from);
+  aggregation.to = writable(run, lane, step.to);
+  aggregation.type = run.work.type;
+  aggregation.op = run.work.op;
+  begun_ = true;
+  ++pending_tree_;
+  lane.waiting.push_back(number);
+  routes_.tree->begin(aggregation);
+}
+
 void Executor::begin_send(Slot& slot) {
   begun_ = true;
   ++pending_[routes_.by_peer[slot.send.peer]];
@@ -376,6 +395,11 @@ void Executor::begin_receive(Slot& slot) {
 void Executor::note_end(const Slot& slot) {
   const Operation& operation = slot.operation();
   ended_ = true;
+  if (slot.kind == Slot::Kind::aggregation) {
+    --pending_tree_;
+    tree_failed_ = tree_failed_ || operation.state == State::failed;
+    return;
+  }
   --pending_[routes_.by_peer[operation.peer]];
   if (operation.state == State::failed && !failed_peer_) failed_peer_ = operation.peer;
 }
@@ -392,7 +416,7 @@ bool Executor::collect(LaneRun& lane, std::vector<u32>& pending) {
     pending[i] = pending.back();
     pending.pop_back();
   }
-  return pending.empty() && !failed_peer_;
+  return pending.empty() && !failed_peer_ && !tree_failed_;
 }
 
 void Executor::release(std::unique_ptr<Run> run) {
@@ -418,6 +442,7 @@ bool Executor::progress() {
   const bool all = rounds_++ % rounds_between_idle == 0;
   for (std::size_t i = 0; i < pending_.size(); ++i)
     if (pending_[i] != 0 || all) moved |= routes_.transports[i]->progress();
+  if (routes_.tree && (pending_tree_ != 0 || all)) moved |= routes_.tree->progress();
   // Beginning one operation may have ended others.
   if (!moved && !std::exchange(begun_, false)) return false;
   ended_ = false;
@@ -438,8 +463,14 @@ std::vector<u32> Executor::awaited() const {
   std::vector<u32> peers;
   if (active_.empty()) return peers;
   const Run& run = *active_.front();
-  const auto add = [&peers](const Slot& slot) {
+  const auto add = [this, &peers](const Slot& slot) {
     const Operation& operation = slot.operation();
+    if (slot.kind == Slot::Kind::aggregation) {
+      if (operation.state != State::done)
+        for (const u32 member : routes_.tree->members())
+          if (member != rank_ && std::find(peers.begin(), peers.end(), member) == peers.end()) peers.push_back(member);
+      return;
+    }
     if (operation.state != State::done && std::find(peers.begin(), peers.end(), operation.peer) == peers.end())
       peers.push_back(operation.peer);
   };
@@ -463,6 +494,7 @@ void Executor::drop_all() {
   }
   active_.clear();
   std::fill(pending_.begin(), pending_.end(), 0);
+  pending_tree_ = 0;
 }
 
 }  // namespace softib::coll

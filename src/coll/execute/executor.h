@@ -18,6 +18,8 @@ namespace softib::coll {
 struct Routes {
   std::vector<std::unique_ptr<Transport>> transports;
   std::vector<u8> by_peer;  // an index of transports; of oneself it says nothing
+  // Where this rank is one that gives the network what it combines; else nullptr.
+  std::unique_ptr<Tree> tree;
 
   [[nodiscard]] Transport& to(u32 peer) const { return *transports[by_peer[peer]]; }
 };
@@ -60,7 +62,9 @@ class Executor {
   [[nodiscard]] const std::optional<Mismatch>& mismatch() const { return mismatch_; }
 
   // A failure or a mismatch: runs don't end any more.
-  [[nodiscard]] bool is_in_trouble() const { return failed_peer_ || mismatch_; }
+  [[nodiscard]] bool is_in_trouble() const { return failed_peer_ || mismatch_ || tree_failed_; }
+  // The network gave up.
+  [[nodiscard]] bool has_tree_failed() const { return tree_failed_; }
 
   // Peers that anything waits for, the oldest run's; each once.
   [[nodiscard]] std::vector<u32> awaited() const;
@@ -85,6 +89,7 @@ class Executor {
   void post_send(Run& run, LaneRun& lane, u32 number, const Step& step);
   void post_receive(Run& run, LaneRun& lane, u32 number, const Step& step);
   void reduce(Run& run, LaneRun& lane, const Step& step);
+  void post_aggregation(Run& run, LaneRun& lane, u32 number, const Step& step);
   void begin_send(Slot& slot);
   void begin_receive(Slot& slot);
   bool collect(LaneRun& lane, std::vector<u32>& pending);
@@ -102,6 +107,8 @@ class Executor {
   std::vector<u32> pending_;   // by transport: operations that it has
   std::vector<u32> sent_;      // messages of start_messages(), by peer
   std::vector<u32> received_;  // likewise
+  u32 pending_tree_ = 0;
+  bool tree_failed_ = false;
   std::vector<const void*> operands_;
   u32 rounds_ = 0;      // of progress()
   bool begun_ = false;  // operations, since they were last looked at

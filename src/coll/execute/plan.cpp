@@ -16,6 +16,7 @@ u32 order_in_round(const Step& step) {
       return 0;
     case Kind::receive:
     case Kind::receive_reduce:
+    case Kind::aggregate:
       return 1;
     default:
       return 2;
@@ -86,6 +87,8 @@ std::unique_ptr<Plan> make_plan(const AlgorithmRow& row, const Problem& problem,
     count_messages(lane);
     plan->scratch = std::max(plan->scratch, lane.schedule.scratch);
     plan->steps = std::max(plan->steps, lane.schedule.steps.size());
+    for (const Step& step : lane.schedule.steps)
+      if (step.kind == Kind::aggregate) plan->aggregating.push_back(static_cast<u32>(plan->lanes.size() - 1));
   }
   plan->window = std::max(1U, std::min(window, static_cast<u32>(plan->lanes.size())));
   return plan;

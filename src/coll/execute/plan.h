@@ -34,6 +34,8 @@ struct Plan {
   u32 window = 1;         // so many lanes are under way at once
   u64 scratch = 0;        // elements, of the lane that wants most
   std::size_t steps = 0;  // of the lane that has most
+  // Lanes with a step that goes into the network, once for each such step.
+  std::vector<u32> aggregating;
 
   // Runs of this plan that are over, with all their memory: the next one takes its place there.
   std::vector<std::unique_ptr<Run>> idle;

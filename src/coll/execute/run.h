@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "coll/execute/plan.h"
+#include "coll/innetwork/tree.h"
 #include "coll/transport/transport.h"
 #include "coll/types.h"
 
@@ -23,12 +24,19 @@ class ReduceSink final : public Sink {
 
 // A step's message.
 struct Slot {
+  enum class Kind : u8 { receive, send, aggregation };
+
   Send send;
   Receive receive;
   ReduceSink sink;
-  bool sends = false;
+  Aggregation aggregation;
+  Kind kind = Kind::receive;
 
-  [[nodiscard]] const Operation& operation() const { return sends ? static_cast<const Operation&>(send) : receive; }
+  [[nodiscard]] const Operation& operation() const {
+    return kind == Kind::send          ? static_cast<const Operation&>(send)
+           : kind == Kind::aggregation ? static_cast<const Operation&>(aggregation)
+                                       : receive;
+  }
 };
 
 // What a collective works on.
@@ -53,7 +61,7 @@ struct LaneRun {
   std::vector<u32> waiting;  // steps of the round that are not over
   std::vector<u32> lent;     // sends of lent memory that have not come back
   std::byte* scratch = nullptr;
-  std::vector<std::byte> kept;    // the memory of little scratch
+  std::vector<std::byte> kept;  // the memory of little scratch
 };
 
 // What ranks compare before they begin, where that is asked for.

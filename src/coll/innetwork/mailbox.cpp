@@ -100,7 +100,8 @@ void Mailbox::take(const Key& key, const Fragment& fragment, Time now) {
   if (half.there.empty()) half = {Bytes(fragment.length), std::vector<bool>(fragment.count), fragment.count, now};
   if (half.message.size() != fragment.length || half.there.size() != fragment.count || half.there[fragment.index])
     return;
-  std::copy(fragment.data.begin(), fragment.data.end(), half.message.begin() + static_cast<std::ptrdiff_t>(fragment.at));
+  std::copy(fragment.data.begin(), fragment.data.end(),
+            half.message.begin() + static_cast<std::ptrdiff_t>(fragment.at));
   half.there[fragment.index] = true;
   if (--half.missing != 0) return;
   Bytes message = std::move(half.message);

@@ -104,9 +104,9 @@ Outcome<void> Pair::connect(const End& there) {
   attributes.rnr_retry = 7;  // without end
   attributes.sq_psn = end_.first;
   attributes.max_rd_atomic = 1;
-  errno = ::ibv_modify_qp(pair_.get(), &attributes,
-                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                              IBV_QP_MAX_QP_RD_ATOMIC);
+  errno = ::ibv_modify_qp(
+      pair_.get(), &attributes,
+      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
   if (errno != 0) return trouble("queue pair to RTS");
   return {};
 }

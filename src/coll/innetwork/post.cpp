@@ -46,7 +46,8 @@ Outcome<void> Post::make_pair(const PairSettings& settings) {
   wanted.send_cq = completions_.queue.get();
   wanted.recv_cq = completions_.queue.get();
   wanted.qp_type = IBV_QPT_UD;
-  wanted.cap = {.max_send_wr = sends, .max_recv_wr = receives, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+  wanted.cap = {
+      .max_send_wr = sends, .max_recv_wr = receives, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
   wanted.sq_sig_all = 1;
   pair_.reset(::ibv_create_qp(port_.domain, &wanted));
   if (!pair_) return refuse(Code::system_error, fmt::format("{}: UD queue pair: {}", port_.device, error_text()));

@@ -26,7 +26,15 @@ constexpr u32 size = 176, gid_at = 8, name_at = 48, name_size = 64;  // bytes
 constexpr Field id{0, 64}, pkey{192, 16}, lease{224, 32};
 constexpr u32 words16_at = (name_at + name_size + 16) * 8, words32_at = words16_at + 8 * 16;  // bits
 constexpr Field lid{words16_at, 16}, version{words16_at + 16, 16}, pair{words32_at, 32}, qkey{words32_at + 32, 32};
-enum Mask : u32 { has_id = 0, has_gid = 1, has_pkey = 2, has_lease = 4, has_name = 6, has_words16 = 23, has_words32 = 31 };
+enum Mask : u32 {
+  has_id = 0,
+  has_gid = 1,
+  has_pkey = 2,
+  has_lease = 4,
+  has_name = 6,
+  has_words16 = 23,
+  has_words32 = 31
+};
 // Of those that a local system gives out itself (IBTA vol. 3, A3.2.3.3).
 constexpr u64 aggregation_manager = 0x0200'0000'5341'4d31;
 }  // namespace service
@@ -45,7 +53,8 @@ Octets service_record(const ManagerService& from) {
   return record;
 }
 
-constexpr u64 named = wire::sa::bit(service::has_id) | wire::sa::bit(service::has_gid) | wire::sa::bit(service::has_pkey);
+constexpr u64 named =
+    wire::sa::bit(service::has_id) | wire::sa::bit(service::has_gid) | wire::sa::bit(service::has_pkey);
 
 }  // namespace
 
@@ -132,9 +141,9 @@ std::optional<Subnet::Answer> Subnet::next_answer(std::chrono::milliseconds wait
     got = ::umad_recv(umad_, buffer_.data(), &length, static_cast<int>(wait.count()));
   }
   if (got < 0) return std::nullopt;
-  const std::span<const u8> mad(static_cast<const u8*>(::umad_get_mad(buffer_.data())),
-                                std::min<std::size_t>(static_cast<std::size_t>(std::max(length, 0)),
-                                                      buffer_.size() - ::umad_size()));
+  const std::span<const u8> mad(
+      static_cast<const u8*>(::umad_get_mad(buffer_.data())),
+      std::min<std::size_t>(static_cast<std::size_t>(std::max(length, 0)), buffer_.size() - ::umad_size()));
   Answer answer;
   // The upper half of a transaction belongs to the agent.
   answer.number = static_cast<u32>(wire::get(mad, wire::header::transaction));

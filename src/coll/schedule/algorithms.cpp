@@ -15,7 +15,7 @@ using A = Algorithm;
 constexpr std::array<std::string_view, 9> collective_names{
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter", "all_to_all", "barrier"};
 
-constexpr std::array<std::string_view, 15> algorithm_names{"ring",
+constexpr std::array<std::string_view, 16> algorithm_names{"ring",
                                                            "recursive_doubling",
                                                            "halving_doubling",
                                                            "double_tree",
@@ -29,7 +29,8 @@ constexpr std::array<std::string_view, 15> algorithm_names{"ring",
                                                            "chain",
                                                            "scatter_all_gather",
                                                            "reduce_scatter_gather",
-                                                           "dissemination"};
+                                                           "dissemination",
+                                                           "innetwork"};
 
 constexpr AlgorithmRow algorithm_table[]{
     {C::all_reduce, A::ring, all_reduce_ring},
@@ -39,6 +40,7 @@ constexpr AlgorithmRow algorithm_table[]{
     {C::all_reduce, A::direct, all_reduce_direct},
     {C::all_reduce, A::one_shot, all_reduce_one_shot},
     {C::all_reduce, A::hierarchical, all_reduce_hierarchical},
+    {C::all_reduce, A::innetwork, all_reduce_innetwork},
     {C::all_gather, A::ring, all_gather_ring},
     {C::all_gather, A::recursive_doubling, all_gather_recursive_doubling},
     {C::all_gather, A::bruck, all_gather_bruck},
@@ -54,11 +56,13 @@ constexpr AlgorithmRow algorithm_table[]{
     {C::broadcast, A::scatter_all_gather, broadcast_scatter_all_gather},
     {C::broadcast, A::direct, broadcast_direct},
     {C::broadcast, A::hierarchical, broadcast_hierarchical},
+    {C::broadcast, A::innetwork, broadcast_innetwork},
     {C::reduce, A::binomial, reduce_binomial},
     {C::reduce, A::chain, reduce_chain},
     {C::reduce, A::reduce_scatter_gather, reduce_reduce_scatter_gather},
     {C::reduce, A::direct, reduce_direct},
     {C::reduce, A::hierarchical, reduce_hierarchical},
+    {C::reduce, A::innetwork, reduce_innetwork},
     {C::gather, A::binomial, gather_binomial, Counts::equal},
     {C::gather, A::direct, gather_direct},
     {C::scatter, A::binomial, scatter_binomial, Counts::equal},
@@ -67,6 +71,7 @@ constexpr AlgorithmRow algorithm_table[]{
     {C::all_to_all, A::bruck, all_to_all_bruck, Counts::equal},
     {C::all_to_all, A::direct, all_to_all_direct},
     {C::barrier, A::dissemination, barrier_dissemination},
+    {C::barrier, A::innetwork, barrier_innetwork},
 };
 
 // Names are compared without underscores and case.

@@ -11,6 +11,7 @@
 //                   direct                 2                    2m(n - 1)/n
 //                   one_shot               1                    m(n - 1)
 //                   hierarchical           by hosts: direct, between them ring or halving_doubling, direct
+//                   innetwork              by hosts: direct, between them the network, direct
 //   all_gather      ring                   n - 1                m(n - 1)/n
 //                   recursive_doubling     k                    m(n - 1)/n
 //                   bruck                  k                    m(n - 1)/n
@@ -32,6 +33,9 @@
 //                   bruck                  k                    about mk/2
 //                   direct                 1                    m(n - 1)/n
 //   barrier         dissemination          k                    none
+//
+// innetwork, which reduce, broadcast and barrier have too, wants aggregation nodes in the network: a host sends and
+// gets the whole once, whatever the number of hosts.
 //
 // Hierarchical forms of all_gather, reduce_scatter, broadcast and reduce send each block, or the whole, once to each
 // host that needs it. Where n is no power of two, recursive_doubling, halving_doubling and recursive_halving take two
@@ -73,6 +77,7 @@ enum class Algorithm : u8 {
   scatter_all_gather,
   reduce_scatter_gather,
   dissemination,
+  innetwork,
 };
 
 [[nodiscard]] std::string_view name_of(Collective collective);
@@ -109,6 +114,7 @@ struct AlgorithmRow {
 [[nodiscard]] Schedule all_reduce_direct(const Problem& problem);
 [[nodiscard]] Schedule all_reduce_one_shot(const Problem& problem);
 [[nodiscard]] Schedule all_reduce_hierarchical(const Problem& problem);
+[[nodiscard]] Schedule all_reduce_innetwork(const Problem& problem);
 
 [[nodiscard]] Schedule all_gather_ring(const Problem& problem);
 [[nodiscard]] Schedule all_gather_recursive_doubling(const Problem& problem);
@@ -127,12 +133,14 @@ struct AlgorithmRow {
 [[nodiscard]] Schedule broadcast_scatter_all_gather(const Problem& problem);
 [[nodiscard]] Schedule broadcast_direct(const Problem& problem);
 [[nodiscard]] Schedule broadcast_hierarchical(const Problem& problem);
+[[nodiscard]] Schedule broadcast_innetwork(const Problem& problem);
 
 [[nodiscard]] Schedule reduce_binomial(const Problem& problem);
 [[nodiscard]] Schedule reduce_chain(const Problem& problem);
 [[nodiscard]] Schedule reduce_reduce_scatter_gather(const Problem& problem);
 [[nodiscard]] Schedule reduce_direct(const Problem& problem);
 [[nodiscard]] Schedule reduce_hierarchical(const Problem& problem);
+[[nodiscard]] Schedule reduce_innetwork(const Problem& problem);
 
 [[nodiscard]] Schedule gather_binomial(const Problem& problem);
 [[nodiscard]] Schedule gather_direct(const Problem& problem);
@@ -144,6 +152,7 @@ struct AlgorithmRow {
 [[nodiscard]] Schedule all_to_all_direct(const Problem& problem);
 
 [[nodiscard]] Schedule barrier_dissemination(const Problem& problem);
+[[nodiscard]] Schedule barrier_innetwork(const Problem& problem);
 
 // Point to point, all messages at once: blocks of the input to members, blocks of the output from members. Messages
 // between the same two go in the order of the lists. A message to oneself is a copy, and needs both sides of it.

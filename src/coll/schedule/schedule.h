@@ -38,6 +38,10 @@ enum class Kind : u8 {
   receive_reduce,  // to = what comes from `peer` op `from`; `to` may be `from`
   copy,            // to = from
   reduce,          // to = operands op'ed in their order; `to` may be one of them
+  // `from` goes into the network, which combines what all ranks that have this step give, and gives all of them the
+  // result in `to`; `from` may be `to`. Without elements in `from` a rank gives nothing, which is for broadcasts. The
+  // ranks' steps meet in the order of their lanes, and within a lane in their own.
+  aggregate,
 };
 
 struct Step {
@@ -78,9 +82,12 @@ class Builder {
   // Nothing if they are the same span. Copies of a round that go on where the last one ended become one.
   void copy(Span from, Span to);
   void reduce(std::span<const Span> operands, Span to, bool complete);
+  // Complete, as all ranks' parts are in.
+  void aggregate(Span from, Span to);
   // Messages of no elements, which do go: their arrival is what counts.
   void send_signal(u32 peer);
   void receive_signal(u32 peer);
+  void aggregate_signal();
 
   // What follows waits for what came before. Without steps since the last time it does nothing.
   void end_round();

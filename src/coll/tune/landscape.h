@@ -20,6 +20,8 @@ struct Landscape {
   std::vector<u32> hosts;    // of each rank, by any number; empty: one host
   Way within = Way::shm;     // between ranks of a host, the worst one
   Way between = Way::verbs;  // between hosts, the worst one
+  // Nodes in the network combine: where SOFTIB_ALGO names that, or for anything.
+  enum class Network : u8 { none, named, any } network = Network::none;
 
   [[nodiscard]] u32 host_count() const;
   [[nodiscard]] u32 most_on_a_host() const;

@@ -149,6 +149,18 @@ double hierarchical_time(const AlgorithmRow& row, const Landscape& landscape, do
   return inside + time_of(effort_of(across, size_for(hosts, bytes / local), lanes), link_row(landscape.between), local);
 }
 
+// Within the host; once into the network and once out of it, whatever the number of hosts; within again. A node on the
+// way takes about as long as a rank does for its part.
+double innetwork_time(const AlgorithmRow& row, const Landscape& landscape, double bytes, double lanes) {
+  const double local = landscape.most_on_a_host();
+  const bool reduces = row.collective == C::all_reduce || row.collective == C::reduce;
+  const AlgorithmRow within{reduces ? C::reduce : row.collective, A::direct, nullptr};
+  const double inside =
+      local < 2 ? 0 : 2 * time_of(effort_of(within, size_for(local, bytes), lanes), link_row(landscape.within), 1);
+  const Effort across{4, 4, 2 * bytes, reduces ? 2 * bytes : 0, 0, true};
+  return inside + time_of(across, link_row(landscape.between), 1);
+}
+
 }  // namespace
 
 u32 Landscape::host_count() const {
@@ -170,6 +182,7 @@ const LinkRow& link_row(Way way) { return link_table[static_cast<u8>(way)]; }
 double modelled_time(const AlgorithmRow& row, const Landscape& landscape, u64 bytes, u32 lanes) {
   const auto whole = static_cast<double>(bytes);
   if (row.algorithm == A::hierarchical) return hierarchical_time(row, landscape, whole, lanes);
+  if (row.algorithm == A::innetwork) return innetwork_time(row, landscape, whole, lanes);
   const bool one_host = landscape.host_count() == 1;
   const LinkRow& link = link_row(one_host ? landscape.within : landscape.between);
   const double sharers = one_host ? 1 : landscape.most_on_a_host();

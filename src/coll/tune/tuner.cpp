@@ -26,8 +26,14 @@ Tuner::Tuner(Landscape landscape, std::vector<AlgorithmRule> rules, std::vector<
 bool Tuner::fits(const AlgorithmRow& row, const Question& question) const {
   if (row.collective != question.collective) return false;
   if (row.counts == Counts::equal && !question.equal) return false;
+  if (row.algorithm == Algorithm::innetwork) return landscape_.network != Landscape::Network::none;
   // On one host there is nothing to divide.
   return row.algorithm != Algorithm::hierarchical || (hosts_ > 1 && landscape_.most_on_a_host() > 1);
+}
+
+// The network combines for those alone who asked for it.
+bool Tuner::may_model(const AlgorithmRow& row) const {
+  return row.algorithm != Algorithm::innetwork || landscape_.network == Landscape::Network::any;
 }
 
 // By rules that only exclude.
@@ -65,10 +71,10 @@ Choice Tuner::by_model(const AlgorithmRow& row, const Question& question) const 
 std::vector<Choice> Tuner::modelled(const Question& question) const {
   std::vector<Choice> choices;
   for (const AlgorithmRow& row : algorithms())
-    if (fits(row, question) && is_allowed(row)) choices.push_back(by_model(row, question));
+    if (fits(row, question) && is_allowed(row) && may_model(row)) choices.push_back(by_model(row, question));
   if (choices.empty())  // all are excluded: one of them must do
     for (const AlgorithmRow& row : algorithms())
-      if (fits(row, question)) choices.push_back(by_model(row, question));
+      if (fits(row, question) && may_model(row)) choices.push_back(by_model(row, question));
   std::stable_sort(choices.begin(), choices.end(),
                    [](const Choice& a, const Choice& b) { return a.microseconds < b.microseconds; });
   return choices;

@@ -45,6 +45,7 @@ class Tuner {
  private:
   [[nodiscard]] bool fits(const AlgorithmRow& row, const Question& question) const;
   [[nodiscard]] bool is_allowed(const AlgorithmRow& row) const;
+  [[nodiscard]] bool may_model(const AlgorithmRow& row) const;
   [[nodiscard]] const AlgorithmRow* named(const Question& question) const;
   [[nodiscard]] std::vector<Choice> modelled(const Question& question) const;
   [[nodiscard]] Choice by_model(const AlgorithmRow& row, const Question& question) const;
