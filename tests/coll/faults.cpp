@@ -53,7 +53,8 @@ std::string bounds_fault(const Rank& rank, const Schedule& schedule, const Step&
   for (const Span& operand : schedule.operands_of(step)) spans.push_back(operand);
   for (const Span& span : spans) {
     if (span.end() > size(span)) return "out of bounds";
-    if (span.count != main.count) return "spans of different counts";
+    const bool gives_nothing = step.kind == Kind::aggregate && span.count == 0;
+    if (span.count != main.count && !gives_nothing) return "spans of different counts";
   }
   if (step.kind == Kind::reduce && step.operand_count == 0) return "nothing to combine";
   return {};

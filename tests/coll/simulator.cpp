@@ -55,10 +55,14 @@ struct Borrowed {
   const Step* send;
 };
 
+// What ranks gave the network so far, for the steps that meet there.
+using Meeting = std::vector<Posted>;
+
 struct Event {
   std::optional<ChannelKey> channel;  // else a local step, or the end of a send that copied at once
   Place place{};
   const Step* step = nullptr;
+  std::optional<std::pair<u32, u32>> meeting{};  // a lane, and which of its meetings
 };
 
 class Simulation {
@@ -82,7 +86,7 @@ class Simulation {
       std::swap(ready_[random_() % ready_.size()], ready_.back());
       const Event event = ready_.back();
       ready_.pop_back();
-      event.channel ? deliver(*event.channel) : run_local(event);
+      event.channel ? deliver(*event.channel) : event.meeting ? aggregate(*event.meeting) : run_local(event);
     }
     if (outcome_.error.empty()) check_end();
     return outcome_;
@@ -130,6 +134,8 @@ class Simulation {
       case Kind::receive:
       case Kind::receive_reduce:
         return post_receive(std::move(posted));
+      case Kind::aggregate:
+        return post_aggregation(std::move(posted));
       default:
         ready_.push_back({std::nullopt, place, &step});
     }
@@ -163,6 +169,49 @@ class Simulation {
     const ChannelKey key{step.peer, posted.place.rank, posted.place.lane};
     channels_[key].receives.push_back(std::move(posted));
     look_at(key, channels_[key].receives.size());
+  }
+
+  // The n-th such steps of all ranks that have any in the lane belong together.
+  void post_aggregation(Posted posted) {
+    const u32 lane = posted.place.lane;
+    const auto members = std::count_if(ranks_.begin(), ranks_.end(), [lane](const Rank& rank) {
+      const std::vector<Step>& steps = rank.lanes[lane].steps;
+      return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.kind == Kind::aggregate; });
+    });
+    const Place place = posted.place;
+    const u32 number = aggregations_[{place.rank, lane}]++;
+    Meeting& meeting = meetings_[{lane, number}];
+    meeting.push_back(std::move(posted));
+    if (meeting.size() == static_cast<std::size_t>(members))
+      ready_.push_back({std::nullopt, place, nullptr, std::pair{lane, number}});
+  }
+
+  void aggregate(const std::pair<u32, u32>& key) {
+    Meeting meeting = std::move(meetings_.extract(key).mapped());
+    std::sort(meeting.begin(), meeting.end(),
+              [](const Posted& a, const Posted& b) { return a.place.rank < b.place.rank; });
+    std::vector<u64> sums;
+    u32 hops = 0;
+    for (const Posted& posted : meeting) {
+      const Step& step = *posted.step;
+      hops = std::max(hops, posted.begun + 2);
+      if (step.from.count != step.to.count || step.to.count == 0) continue;
+      outcome_.sent[posted.place.rank] += step.from.count;
+      const u64* from = words(posted.place, step.from);
+      if (sums.empty())
+        sums.assign(from, from + step.from.count);
+      else if (sums.size() != step.from.count)
+        return fail_with("lengths differ in the network");
+      else
+        for (u64 i = 0; i < sums.size(); ++i) sums[i] = op_.combine(sums[i], from[i]);
+    }
+    if (meeting[0].step->complete)
+      for (u64& sum : sums) sum = op_.finish(sum);
+    for (const Posted& posted : meeting) {
+      if (posted.step->to.count != sums.size()) return fail_with("nobody gives the network anything");
+      write(posted.place, posted.step->to, sums);
+      finish(posted.place, hops);
+    }
   }
 
   // In place, input and output of one step may be the same words.
@@ -283,6 +332,7 @@ class Simulation {
     for (const auto& [key, channel] : channels_)
       if (!channel.sends.empty() || !channel.receives.empty())
         fail_with("a message between " + std::to_string(key.from) + " and " + std::to_string(key.to) + " has one end");
+    if (!meetings_.empty()) fail_with("not all came to a meeting in the network");
     for (const auto& loans : loans_)
       if (!loans.empty()) fail_with("lent memory is not given back");
   }
@@ -295,8 +345,10 @@ class Simulation {
   std::vector<std::vector<Progress>> progress_;
   std::map<ChannelKey, Channel> channels_;
   std::vector<Event> ready_;
-  std::vector<std::vector<Loan>> loans_;         // by owner
-  std::vector<std::vector<Borrowed>> borrowed_;  // by borrower
+  std::map<std::pair<u32, u32>, Meeting> meetings_;  // by lane and number
+  std::map<std::pair<u32, u32>, u32> aggregations_;  // by rank and lane: how many were begun
+  std::vector<std::vector<Loan>> loans_;             // by owner
+  std::vector<std::vector<Borrowed>> borrowed_;      // by borrower
 };
 
 }  // namespace

@@ -11,9 +11,17 @@ namespace {
 // The first member of each host, whatever the root: who has the queue pair to the network.
 constexpr u32 any_root = 0;
 
+// One member has everything already.
+Schedule alone(const Problem& problem) {
+  Builder builder;
+  if (!problem.in_place && !problem.input.empty()) builder.copy(in(problem.input[0]), out(problem.output[0]));
+  return builder.finish();
+}
+
 }  // namespace
 
 Schedule all_reduce_innetwork(const Problem& problem) {
+  if (problem.group.size == 1) return alone(problem);
   Builder builder;
   const Hosts hosts(problem);
   const Group local = hosts.local();
@@ -21,13 +29,14 @@ Schedule all_reduce_innetwork(const Problem& problem) {
   const Span own = in(problem.input[0]);
   const Span result = out(problem.output[0]);
   if (local.size > 1) direct_reduce(builder, local, leader, own, result, false);
-  if (local.index == leader) builder.aggregate(local.size > 1 ? result : own, result);
+  if (local.index == leader) builder.aggregate(local.size > 1 ? result : own, result, true);
   builder.end_round();
   direct_broadcast(builder, local, leader, result);
   return builder.finish();
 }
 
 Schedule reduce_innetwork(const Problem& problem) {
+  if (problem.group.size == 1) return alone(problem);
   Builder builder;
   const Hosts hosts(problem);
   const Group local = hosts.local();
@@ -37,7 +46,7 @@ Schedule reduce_innetwork(const Problem& problem) {
   const Span own = in(problem.input[0]);
   const Span result = root || !leads ? out(problem.output[0]) : builder.new_scratch(own.count);
   if (local.size > 1) direct_reduce(builder, local, leader, own, result, false);
-  if (leads) builder.aggregate(local.size > 1 ? result : own, result);
+  if (leads) builder.aggregate(local.size > 1 ? result : own, result, true);
   builder.end_round();
   const bool hands_on = hosts.host_of(problem.root) == hosts.host_of(problem.group.index);
   if (hands_on && leads && !root) builder.send(problem.group.rank_of(problem.root), result);
@@ -46,6 +55,7 @@ Schedule reduce_innetwork(const Problem& problem) {
 }
 
 Schedule broadcast_innetwork(const Problem& problem) {
+  if (problem.group.size == 1) return alone(problem);
   Builder builder;
   const Hosts hosts(problem);
   const Group local = hosts.local();
@@ -59,7 +69,7 @@ Schedule broadcast_innetwork(const Problem& problem) {
   if (root && !leads) builder.send(local.rank_of(leader), whole);
   if (has_root && leads && !root) builder.receive(problem.group.rank_of(problem.root), result);
   builder.end_round();
-  if (leads) builder.aggregate(has_root ? result : Span{Buffer::output, result.offset, 0}, result);
+  if (leads) builder.aggregate(has_root ? result : Span{Buffer::output, result.offset, 0}, result, false);
   builder.end_round();
   for (u32 member = 0; member < local.size; ++member) {
     const u32 rank = local.rank_of(member);
@@ -70,6 +80,7 @@ Schedule broadcast_innetwork(const Problem& problem) {
 }
 
 Schedule barrier_innetwork(const Problem& problem) {
+  if (problem.group.size == 1) return alone(problem);
   Builder builder;
   const Hosts hosts(problem);
   const Group local = hosts.local();

@@ -62,12 +62,12 @@ void Builder::reduce(std::span<const Span> operands, Span to, bool complete) {
   schedule_.operands.insert(schedule_.operands.end(), operands.begin(), operands.end());
 }
 
-void Builder::aggregate(Span from, Span to) {
+void Builder::aggregate(Span from, Span to, bool complete) {
   assert(from.count == to.count || from.count == 0);
-  if (to.count != 0) add({.kind = Kind::aggregate, .complete = true, .from = from, .to = to});
+  if (to.count != 0) add({.kind = Kind::aggregate, .complete = complete, .from = from, .to = to});
 }
 
-void Builder::aggregate_signal() { add({.kind = Kind::aggregate, .complete = true}); }
+void Builder::aggregate_signal() { add({.kind = Kind::aggregate}); }
 
 void Builder::send_signal(u32 peer) { add({.kind = Kind::send, .peer = peer}); }
 

@@ -82,8 +82,7 @@ class Builder {
   // Nothing if they are the same span. Copies of a round that go on where the last one ended become one.
   void copy(Span from, Span to);
   void reduce(std::span<const Span> operands, Span to, bool complete);
-  // Complete, as all ranks' parts are in.
-  void aggregate(Span from, Span to);
+  void aggregate(Span from, Span to, bool complete);
   // Messages of no elements, which do go: their arrival is what counts.
   void send_signal(u32 peer);
   void receive_signal(u32 peer);
