@@ -134,7 +134,7 @@ void Manager::ask(u32 job, u32 vertex, Words words) {
 void Manager::prepare(u32 number, Job& job) {
   for (u32 index = 0; index < job.vertices.size(); ++index) {
     const Tree::Vertex& vertex = job.tree.vertices[index];
-    PrepareJob words{number, job.begin.words.ranks, job.quota, vertex.parent.has_value(), 0, {}};
+    PrepareJob words{number, job.begin.words.ranks, job.begin.words.sl, job.quota, vertex.parent.has_value(), 0, {}};
     words.members = static_cast<u32>(vertex.members.size());
     for (const u32 member : vertex.members) words.children.push_back(job.begin.words.members[member].name);
     for (const u32 child : vertex.children) words.children.push_back(facts(job, child).name);

@@ -43,6 +43,7 @@ NodeLinks::NodeLinks(const OpenPort& port, const PrepareJob& words, const LinkTi
       timing_(timing),
       job_{words.job, words.ranks, words.quota, words.has_parent, words.children},
       members_(words.members),
+      sl_(words.sl),
       made_(now) {}
 
 std::size_t NodeLinks::message_bytes() const { return segment_header + job_.quota.segment_bytes; }
@@ -66,7 +67,7 @@ Outcome<void> NodeLinks::make_pairs() {
       coll::innetwork::Completions::make(port_.context, static_cast<u32>(links_.size()) * (sends + depth()));
   if (!completions) return tl::unexpected(completions.error());
   completions_ = std::move(*completions);
-  const PairSettings settings{.timeout = answer_time, .retries = retries};
+  const PairSettings settings{.sl = sl_, .timeout = answer_time, .retries = retries};
   for (Link& link : links_) {
     auto pair = Pair::make(port_, completions_.queue.get(), sends, depth(), settings);
     if (!pair) return tl::unexpected(pair.error());

@@ -75,6 +75,7 @@ class NodeLinks {
   LinkTiming timing_;
   NodeJob job_;
   u32 members_ = 0;
+  u8 sl_ = 0;
   coll::innetwork::Region receives_;
   coll::innetwork::Region places_;
   coll::innetwork::Completions completions_;

@@ -9,15 +9,15 @@ namespace softib::aggregation {
 
 tl::expected<Options, Ending> parse_command_line(int argc, const char* const* argv) {
   Options options;
-  bool no_manager = false;
   bool no_node = false;
   CLI::App app(
-      "In-network reduction: is the aggregation node of the switch that each RDMA device here hangs on, and the\n"
-      "aggregation manager that makes trees of all nodes of the subnet.",
+      "In-network reduction: is the aggregation node of the switch that each RDMA device here hangs on, and with\n"
+      "--manager the one that makes trees of all nodes of the subnet.",
       "softib-aggregation");
   app.set_help_flag("-h,--help", "This text");
   app.add_option("--device", options.devices, "Only these devices; may be given several times")->type_name("NAME");
-  app.add_flag("--no-manager", no_manager, "Nodes only: the manager runs elsewhere");
+  app.add_flag("--manager", options.manager,
+               "Is the aggregation manager of the subnet too; without it, nodes look for one");
   app.add_flag("--no-node", no_node, "The manager only");
   app.add_option("--max-jobs", options.most_jobs, "Trees at one time, of the manager")->check(CLI::Range(1, 4096));
   app.add_option("--node-jobs", options.jobs_of_node, "Jobs at one time, of a node")->check(CLI::Range(1, 4096));
@@ -40,11 +40,10 @@ tl::expected<Options, Ending> parse_command_line(int argc, const char* const* ar
     const int status = app.exit(error, out, err);
     return tl::unexpected<Ending>(Ending{status == 0 ? 0 : 2, out.str() + err.str()});
   }
-  options.manager = !no_manager;
   options.node = !no_node;
   options.segment_bytes = options.segment_bytes / 64 * 64;
-  if (no_manager && no_node)
-    return tl::unexpected<Ending>(Ending{2, "--no-manager and --no-node leave nothing to do\n"});
+  if (!options.manager && no_node)
+    return tl::unexpected<Ending>(Ending{2, "--no-node without --manager leaves nothing to do\n"});
   return options;
 }
 

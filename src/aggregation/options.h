@@ -12,7 +12,7 @@ namespace softib::aggregation {
 // What hardware documents of its own limits is told in docs/in-network.md.
 struct Options {
   std::vector<std::string> devices;  // empty: all
-  bool manager = true;
+  bool manager = false;
   bool node = true;
   u32 most_jobs = 126;        // of the manager: so many trees at once
   u32 jobs_of_node = 64;      // of a node

@@ -45,7 +45,7 @@ class ManagerTest : public testing::Test {
   }
 
   static BeginJob request(std::vector<u16> lids, Quota wanted = {}) {
-    BeginJob begin{static_cast<u32>(lids.size()), wanted, {}};
+    BeginJob begin{static_cast<u32>(lids.size()), 0, wanted, {}};
     for (const u16 lid : lids) begin.members.push_back({{lid, 5, lid, 1}, "rank at " + std::to_string(lid)});
     return begin;
   }

@@ -17,10 +17,10 @@ std::vector<Words> examples() {
   const End end{7, 5, 123, 456};
   return {NodeHello{1, 2, 3, 4, 5, {6, 7}, "an0", {8, 9}},
           Welcome{5, {1, 2}},
-          BeginJob{3, {1024, 4}, {{end, "rank 0 on host0"}, {end, "rank 1 on host1"}}},
+          BeginJob{3, 2, {1024, 4}, {{end, "rank 0 on host0"}, {end, "rank 1 on host1"}}},
           JobBegun{1, 2, {3, 4}, {{end, "an0"}}, "spine0 <- leaf0"},
           EndJob{1, 2},
-          PrepareJob{1, 2, {3, 4}, true, 1, {"a", "b"}},
+          PrepareJob{1, 2, 5, {3, 4}, true, 1, {"a", "b"}},
           Prepared{end, {end, end}},
           ConnectJob{1, end, {end}},
           DismissJob{1, "why"},

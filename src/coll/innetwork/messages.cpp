@@ -122,6 +122,7 @@ void run(Form& form, Welcome& words) {
 template <typename Form>
 void run(Form& form, BeginJob& words) {
   form.number(words.ranks);
+  form.number(words.sl);
   run(form, words.wanted);
   run(form, words.members);
 }
@@ -145,6 +146,7 @@ template <typename Form>
 void run(Form& form, PrepareJob& words) {
   form.number(words.job);
   form.number(words.ranks);
+  form.number(words.sl);
   run(form, words.quota);
   form.truth(words.has_parent);
   form.number(words.members);

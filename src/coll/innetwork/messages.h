@@ -106,6 +106,7 @@ struct Welcome {
 // A program to the manager. The answer is `JobBegun` or `Refused`.
 struct BeginJob {
   u32 ranks = 0;                // by which an average is divided
+  u8 sl = 0;                    // service level of all its segments
   Quota wanted;                 // 0: whatever there is
   std::vector<Member> members;  // who has a queue pair each
   friend bool operator==(const BeginJob&, const BeginJob&) = default;
@@ -128,6 +129,7 @@ struct EndJob {
 struct PrepareJob {
   u32 job = 0;
   u32 ranks = 0;
+  u8 sl = 0;
   Quota quota;
   bool has_parent = false;
   u32 members = 0;                    // so many of the children, the first ones, are members; the others are nodes

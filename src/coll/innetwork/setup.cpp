@@ -100,6 +100,7 @@ class Growing {
   Bytes begin_job(const std::vector<Bytes>& ends) {
     BeginJob job;
     job.ranks = static_cast<u32>(ends.size());
+    job.sl = environment_.ib_sl;
     job.wanted.outstanding = most_outstanding;
     for (const u32 leader : leaders_) {
       const auto words = parse_words(ends[leader]);

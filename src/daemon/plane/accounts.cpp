@@ -43,8 +43,9 @@ void Accounts::settle(RouteOwner owner, Account& account) {
   Counts grown;
   for (size_t i = 0; i < grown.size(); ++i) grown[i] = now[i] - account.seen[i];
   account.seen = now;
-  network_.count(account.there, {grown[0], grown[1], account.multicast});
-  if (grown[2]) network_.count(account.back, {grown[2], grown[3], false});
+  const u8 sl = facts_of(owner).sl;  // answers have it too
+  network_.count(account.there, {grown[0], grown[1], account.multicast, sl});
+  if (grown[2]) network_.count(account.back, {grown[2], grown[3], false, sl});
   if (grown[4]) settle_answers(owner, grown[4], grown[5]);
   if (grown[0] == 0) return;
   for (const net::Path& path : account.losses) network_.count_loss(path, facts_of(owner), grown[0]);
@@ -61,7 +62,7 @@ void Accounts::settle_answers(RouteOwner owner, u64 packets, u64 words) {
   const auto peer = peer_of(owner);
   const auto found = peer ? accounts_.find(*peer) : accounts_.end();
   if (found == accounts_.end()) return;
-  network_.count(found->second.there, {packets, words, false});
+  network_.count(found->second.there, {packets, words, false, facts_of(owner).sl});
   for (const net::Path& path : found->second.losses) network_.count_loss(path, facts_of(*peer), packets);
 }
 

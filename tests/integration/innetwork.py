@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""In-network reduction on a fabric of two tiers: aggregation nodes on all switches, results, what each link carries, and
+failures.
+
+    innetwork.py [--softib PATH] [--filter REGEX] [--full]
+
+Prints PASS, FAIL or SKIP for each case, and a total line. --full tries all types and operators.
+"""
+
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+
+from softib_fabric import Talking, free_port
+from suite import Suite, check, new_parser, run, wait_for
+
+HERE = pathlib.Path(__file__).resolve().parent
+LEAVES, EACH, SPINES = 4, 4, 2
+HOSTS = [f"host{i}" for i in range(LEAVES * EACH)]
+SWITCHES = [f"leaf{i}" for i in range(LEAVES)] + [f"spine{i}" for i in range(SPINES)]
+UPLINK = 20  # leaf's port to spine 0
+SL = 3       # of the ranks' traffic alone
+# A peer that is gone is known after 4.096 us * 2^12 * 3.
+IMPATIENT = {"SOFTIB_IB_TIMEOUT": "12", "SOFTIB_IB_RETRY_CNT": "3"}
+FULL = False
+
+
+def description():
+    """Aggregation nodes are HCAs of an ordinary host, an, one on each switch."""
+    nodes = ", ".join(f"{{name: {name}-an, description: Mellanox Technologies Aggregation Node}}" for name in SWITCHES)
+    lines = ["fabric: default", "hosts:", f"  - {{name: host, count: {len(HOSTS)}}}", f"  - {{name: an, hcas: [{nodes}]}}",
+             "switches:"]
+    lines += [f"  - {{name: {name}, ports: 40}}" for name in SWITCHES]
+    lines.append("cables:")
+    for leaf in range(LEAVES):
+        lines += [f"  - [host{leaf * EACH + i}/mlx5_0/1, leaf{leaf}/{i + 1}]" for i in range(EACH)]
+        lines += [f"  - [leaf{leaf}/{UPLINK + spine}, spine{spine}/{leaf + 1}]" for spine in range(SPINES)]
+    lines += [f"  - [an/{name}-an/1, {name}/40]" for name in SWITCHES]
+    return "\n".join(lines) + "\n"
+
+
+def tool(fabric, name):
+    return str(pathlib.Path(fabric.softib).parent / name)
+
+
+class Aggregation:
+    """softib-aggregation on the nodes' host, with the manager. Silent nodes aren't probed while links are measured."""
+
+    def __init__(self, fabric, *options):
+        self.program = fabric.start("an", [tool(fabric, "softib-aggregation"), "--manager", *options])
+
+    def __enter__(self):
+        wait_for(lambda: "ready:" in self.output() or self.program.poll() is not None, "no nodes")
+        check("ready: 6 nodes" in self.output(), self.output())
+        return self
+
+    def __exit__(self, *_):
+        self.program.stop()
+
+    def output(self):
+        return self.program.output()
+
+
+class Ranks:
+    """A rank on each host that talks."""
+
+    def __init__(self, fabric, hosts, **environment):
+        library = str(pathlib.Path(fabric.softib).parents[1] / "lib" / "libsoftib_coll.so")
+        everything = dict(fabric.environment, SOFTIB_COMM_ID=f"127.0.0.1:{free_port()}", SOFTIB_IB_SL=str(SL),
+                          **environment)
+        words = [sys.executable, str(HERE / "innetwork_rank.py"), library, str(len(hosts))]
+        self.ranks = [Talking(fabric.command("run", host, "--", *words, str(rank)), everything, fabric.folder)
+                      for rank, host in enumerate(hosts)]
+
+    def __enter__(self):
+        answers = [rank.process.stdout.readline().strip() for rank in self.ranks]
+        check(all(answer == "ready" for answer in answers), "\n".join(answers))
+        return self
+
+    def __exit__(self, *_):
+        for rank in self.ranks:
+            rank.stop()
+
+    def tell(self, line):
+        for rank in self.ranks:
+            if rank.process.poll() is None:
+                rank.process.stdin.write(line + "\n")
+                rank.process.stdin.flush()
+
+    def answers(self):
+        return [rank.process.stdout.readline().strip() for rank in self.ranks]
+
+    def ask(self, line):
+        self.tell(line)
+        return self.answers()
+
+
+def perf(fabric, program, hosts, *words, **environment):
+    status, output = fabric.run(hosts[0], [tool(fabric, program), "--hosts", ",".join(hosts), "-w", "0", "-n", "1",
+                                           *words], seconds=240, SOFTIB_ALGO="innetwork", **environment)
+    check(status == 0, f"status {status}\n{output[-4000:]}")
+    check("Out of bounds values : 0 OK" in output, output[-2000:])
+    check("can't be had" not in output, output)
+    return output
+
+
+def node_lids(fabric):
+    records = run(fabric, "host0", "saquery")
+    return {re.search(r"NodeDescription\.+(.+)", record).group(1).strip():
+            int(re.search(r"lid\.+(\d+)", record).group(1)) for record in records.split("NodeRecord dump:")[1:]}
+
+
+def words_sent(fabric, lids, places):
+    """Words on the ranks' service level that left each (switch, port)."""
+    counts = {}
+    for name, port in places:
+        text = run(fabric, "host0", "perfquery", "-X", str(lids[name]), str(port))
+        counts[name, port] = int(re.search(rf"^XmtDataSL{SL}:\.+(\d+)$", text, re.M).group(1))
+    return counts
+
+
+def words_received(fabric, lids, places):
+    counts = {}
+    for name, port in places:
+        text = run(fabric, "host0", "perfquery", "-S", str(lids[name]), str(port))
+        counts[name, port] = int(re.search(rf"^RcvDataSL{SL}:\.+(\d+)$", text, re.M).group(1))
+    return counts
+
+
+def cost_of_vector(size, segment=16320, header=64, mtu=4096):
+    """Words that a vector takes one way, and its acknowledgements the other: IBTA's headers around each packet."""
+    words = answers = 0
+    while size > 0:
+        message = min(size, segment) + header
+        packets = -(-message // mtu)
+        words += message // 4 + packets * (2 + 3 + 1)
+        answers += 2 + 3 + 1 + 1
+        size -= segment
+    return words, answers
+
+
+def traffic_of(fabric, ranks, size, places):
+    lids = node_lids(fabric)
+    before = words_sent(fabric, lids, places), words_received(fabric, lids, places)
+    answers = ranks.ask(f"sum {size // 4}")
+    check(answers == ["right"] * len(answers), "\n".join(answers))
+    after = words_sent(fabric, lids, places), words_received(fabric, lids, places)
+    return tuple({place: after[way][place] - before[way][place] for place in places} for way in (0, 1))
+
+
+# -- cases -------------------------------------------------------------------------------------------------------------
+
+
+def sums_are_right(fabric):
+    """16 ranks on 16 hosts; the other collectives that know the way on some of them."""
+    with Aggregation(fabric):
+        output = perf(fabric, "all_reduce_perf", HOSTS, "-b", "4", "-e", "1M", "-f", "64", SOFTIB_DEBUG="INFO")
+        tree = "spine0 <- leaf0, leaf1, leaf2, leaf3; leaf3 <- 4 hosts; leaf2 <- 4 hosts; leaf1 <- 4 hosts; leaf0 <- 4"
+        check(f"of 16 hosts, tree {tree}" in output, output[:4000])
+        some = HOSTS[::5]
+        if FULL:
+            perf(fabric, "all_reduce_perf", some, "-b", "4", "-e", "256K", "-f", "16", "-d", "all", "-o", "all")
+        perf(fabric, "all_reduce_perf", some, "-b", "20K", "-e", "20K", "-d", "half", "-o", "all")
+        perf(fabric, "reduce_perf", some, "-b", "4", "-e", "64K", "-f", "128", "-r", "-1")
+        perf(fabric, "broadcast_perf", some, "-b", "4", "-e", "64K", "-f", "128", "-r", "-1")
+
+
+def ranks_of_a_host_go_together(fabric):
+    """Two on each of three hosts; and the plan that is told says so."""
+    with Aggregation(fabric):
+        for program in ("all_reduce_perf", "reduce_perf", "broadcast_perf"):
+            output = perf(fabric, program, ["host0", "host0", "host5", "host5", "host10", "host10"], "-b", "4", "-e",
+                          "64K", "-f", "128", *([] if program == "all_reduce_perf" else ["-r", "-1"]),
+                          SOFTIB_DEBUG="INFO", SOFTIB_DEBUG_SUBSYS="INIT,TUNING")
+            check("job" in output and "of 3 hosts" in output, output[:4000])
+            check(re.search(r"bytes: innetwork, 1 lane \(SOFTIB_ALGO\)", output), output[:4000])
+
+
+def ranks_that_sleep_are_woken(fabric):
+    """All but one wait long for it, many times."""
+    with Aggregation(fabric), Ranks(fabric, HOSTS[:8:2], SOFTIB_ALGO="innetwork", SOFTIB_TIMEOUT="20") as ranks:
+        for late in range(12):
+            for number, rank in enumerate(ranks.ranks):
+                if number == late % 4:
+                    time.sleep(0.05)
+                rank.process.stdin.write(f"sum {1 + late * 5000}\n")
+                rank.process.stdin.flush()
+            answers = ranks.answers()
+            check(answers == ["right"] * 4, "\n".join(answers))
+        ranks.ask("ends")
+
+
+def each_link_carries_the_data_once(fabric):
+    """Up and down, exactly; where the tree isn't, nothing. A ring carries more."""
+    size = 1 << 20
+    links = [(f"leaf{leaf}", port) for leaf in range(LEAVES) for port in (*range(1, EACH + 1), UPLINK, UPLINK + 1)]
+    with Aggregation(fabric, "--keep-alive", "3600000"), Ranks(fabric, HOSTS, SOFTIB_ALGO="innetwork") as ranks:
+        out, back = traffic_of(fabric, ranks, size, links)
+        ranks.ask("ends")
+    words = sum(cost_of_vector(size))  # data one way, acknowledgements of the other way's
+    for name, port in links:
+        expected = 0 if port == UPLINK + 1 else words
+        check(out[name, port] == expected, f"{name}/{port} sent {out[name, port]} words, not {expected}")
+        check(back[name, port] == expected, f"{name}/{port} received {back[name, port]} words, not {expected}")
+    with Ranks(fabric, HOSTS, SOFTIB_ALGO="ring") as ranks:
+        ring, _ = traffic_of(fabric, ranks, size, links)
+        ranks.ask("ends")
+    uplinks = sum(ring[name, port] for name, port in links if port >= UPLINK)
+    hosts = [ring[name, port] for name, port in links if port <= EACH]
+    print(f"    1 MiB by 16 ranks, words: in the network {words} each way on each link of the tree, "
+          f"{LEAVES * words} on all uplinks; by ring {min(hosts)} to {max(hosts)} to a host, {uplinks} on all uplinks")
+    check(min(hosts) > 1.8 * words, f"the ring is too cheap: {min(hosts)}")
+
+
+def calls_go_on_after_a_rank_dies(fabric):
+    """All others' calls return and name it; nothing of the job stays; the next job works."""
+    with Aggregation(fabric) as aggregation:
+        with Ranks(fabric, HOSTS[:8], SOFTIB_ALGO="innetwork", **IMPATIENT) as ranks:
+            check(ranks.ask("sum 100000") == ["right"] * 8, "wrong sums")
+            victim = ranks.ranks[5]
+            os.kill(victim.process.pid, signal.SIGSTOP)
+            ranks.tell("sum 1000000")
+            time.sleep(0.2)
+            os.kill(victim.process.pid, signal.SIGKILL)
+            answers = [rank.process.stdout.readline() for rank in ranks.ranks if rank is not victim]
+            for answer in answers:
+                check(re.search(r"error rank 5 on host5 \(process \d+\) has ended", answer), answer)
+        wait_for(lambda: re.search(r"job \S+ (ends|is over)", aggregation.output()), aggregation.output())
+        with Ranks(fabric, HOSTS[:8], SOFTIB_ALGO="innetwork") as ranks:
+            check(ranks.ask("sum 1000") == ["right"] * 8, "wrong sums")
+            ranks.ask("ends")
+
+
+def a_dead_node_is_named(fabric):
+    """All calls return; a new program on the nodes takes new jobs."""
+    with Aggregation(fabric) as aggregation:
+        with Ranks(fabric, HOSTS[:8], SOFTIB_ALGO="innetwork", **IMPATIENT) as ranks:
+            check(ranks.ask("sum 1000") == ["right"] * 8, "wrong sums")
+            os.kill(aggregation.program.process.pid, signal.SIGKILL)
+            aggregation.program.wait(5)
+            for answer in ranks.ask("sum 1000"):
+                check(re.search(r"error .*in-network reduction failed: aggregation node leaf[01]-an:1: "
+                                r"transport retry counter exceeded", answer), answer)
+    with Aggregation(fabric), Ranks(fabric, HOSTS[:8], SOFTIB_ALGO="innetwork") as ranks:
+        check(ranks.ask("sum 1000") == ["right"] * 8, "wrong sums")
+        ranks.ask("ends")
+
+
+def without_nodes_a_warning_tells_why(fabric):
+    """And the ordinary algorithms do it."""
+    words = [tool(fabric, "all_reduce_perf"), "--hosts", "host0,host5", "-w", "0", "-n", "1", "-b", "8", "-e", "8"]
+    status, output = fabric.run("host0", words, SOFTIB_ALGO="innetwork")
+    check(status == 0 and "Out of bounds values : 0 OK" in output, output)
+    check("SOFTIB WARN SOFTIB_ALGO or SOFTIB_COLLNET_ENABLE asks for in-network reduction, which can't be had, so other "
+          "algorithms are used: no aggregation manager is registered with the subnet manager; softib-aggregation runs one"
+          in output, output)
+    check(output.count("can't be had") == 1, output)
+
+
+CASES = [without_nodes_a_warning_tells_why, sums_are_right, ranks_of_a_host_go_together, ranks_that_sleep_are_woken,
+         each_link_carries_the_data_once,
+         calls_go_on_after_a_rank_dies, a_dead_node_is_named]
+
+
+def main():
+    global FULL
+    parser = new_parser(__doc__)
+    parser.add_argument("--full", action="store_true", help="all types and operators")
+    suite = Suite(parser)
+    FULL = suite.arguments.full
+    suite.on(description(), CASES)
+    return suite.conclude()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
