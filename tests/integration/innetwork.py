@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""In-network reduction on a fabric of two tiers: aggregation nodes on all switches, results, what each link carries, and
-failures.
+"""In-network reduction on a fabric of two tiers: aggregation nodes on all switches, results, what each link carries,
+and failures.
 
     innetwork.py [--softib PATH] [--filter REGEX] [--full]
 
@@ -31,8 +31,8 @@ FULL = False
 def description():
     """Aggregation nodes are HCAs of an ordinary host, an, one on each switch."""
     nodes = ", ".join(f"{{name: {name}-an, description: Mellanox Technologies Aggregation Node}}" for name in SWITCHES)
-    lines = ["fabric: default", "hosts:", f"  - {{name: host, count: {len(HOSTS)}}}", f"  - {{name: an, hcas: [{nodes}]}}",
-             "switches:"]
+    lines = ["fabric: default", "hosts:", f"  - {{name: host, count: {len(HOSTS)}}}",
+             f"  - {{name: an, hcas: [{nodes}]}}", "switches:"]
     lines += [f"  - {{name: {name}, ports: 40}}" for name in SWITCHES]
     lines.append("cables:")
     for leaf in range(LEAVES):
@@ -254,15 +254,27 @@ def without_nodes_a_warning_tells_why(fabric):
     words = [tool(fabric, "all_reduce_perf"), "--hosts", "host0,host5", "-w", "0", "-n", "1", "-b", "8", "-e", "8"]
     status, output = fabric.run("host0", words, SOFTIB_ALGO="innetwork")
     check(status == 0 and "Out of bounds values : 0 OK" in output, output)
-    check("SOFTIB WARN SOFTIB_ALGO or SOFTIB_COLLNET_ENABLE asks for in-network reduction, which can't be had, so other "
-          "algorithms are used: no aggregation manager is registered with the subnet manager; softib-aggregation runs one"
-          in output, output)
+    check("SOFTIB WARN SOFTIB_ALGO or SOFTIB_COLLNET_ENABLE asks for in-network reduction, which can't be had, so "
+          "other algorithms are used: no aggregation manager is registered with the subnet manager; softib-aggregation "
+          "runs one" in output, output)
     check(output.count("can't be had") == 1, output)
+
+
+def a_host_says_hello(fabric):
+    """The check tool, with nodes and without."""
+    status, output = fabric.run("host6", [tool(fabric, "sharp_hello")])
+    check(status == 1 and "sharp_hello: no aggregation manager is registered" in output, output)
+    with Aggregation(fabric):
+        status, output = fabric.run("host6", [tool(fabric, "sharp_hello"), "-d", "mlx5_0:1", "-i", "3"])
+    check(status == 0 and output.endswith("Test Passed.\n"), output)
+    check(re.search(r"aggregation manager at LID \d+: 6 nodes, 0 jobs", output), output)
+    check(re.search(r"tree leaf1 <- 1 host\n  to aggregation node leaf1-an:1 at LID \d+", output), output)
 
 
 CASES = [without_nodes_a_warning_tells_why, sums_are_right, ranks_of_a_host_go_together, ranks_that_sleep_are_woken,
          each_link_carries_the_data_once,
-         calls_go_on_after_a_rank_dies, a_dead_node_is_named]
+         calls_go_on_after_a_rank_dies, a_dead_node_is_named,
+         a_host_says_hello]
 
 
 def main():
