@@ -52,7 +52,8 @@ bool Enquiries::turn() {
   none.answered = false;
   for (const Answered& answered : std::exchange(unasked_, {})) answered(none);
   bool any = false;
-  while (auto answer = subnet_ ? subnet_->next_answer() : std::nullopt) {
+  // To look costs a system call, and this is asked for each message of the data path.
+  while (auto answer = subnet_ && !waiting_.empty() ? subnet_->next_answer() : std::nullopt) {
     any = true;
     auto entry = waiting_.extract(answer->number);
     if (!answer->answered && waiting_.empty()) subnet_.reset();

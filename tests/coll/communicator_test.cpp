@@ -152,6 +152,27 @@ void expect_sum_of_ranks(Communicator& communicator) {
   EXPECT_EQ(sum, static_cast<i32>(communicator.size() * (communicator.size() + 1) / 2));
 }
 
+// The last message of a collective may come in the moment before its receiver sleeps.
+TEST(Communicator, WhatComesBeforeTheSleepIsSeen) {
+  for (const std::vector<u64>& hosts : {std::vector<u64>{0, 0}, std::vector<u64>{0, 1}}) {
+    World world(seed_of_test(), hosts);
+    const Variable way("SOFTIB_ALGO", hosts[1] == 0 ? "direct" : "innetwork");
+    Config config;
+    config.timeout = std::chrono::seconds(20);
+    world.run(2, config, [&](Communicator& communicator) {
+      for (u32 i = 0; i < 12; ++i) {
+        if (communicator.rank() == i % 2) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        i32 number = 1;
+        const Started started = communicator.start_all_reduce(&number, &number, 1, {DataType::int32, Op::sum});
+        ASSERT_TRUE(started);
+        const Done done = communicator.wait(*started);
+        ASSERT_TRUE(done) << done.error().text;
+        EXPECT_EQ(number, 2);
+      }
+    });
+  }
+}
+
 TEST(Communicator, TwoOfThemDoNotMixUp) {
   World world(seed_of_test());
   const UniqueId ids[]{world.new_id(), world.new_id()};

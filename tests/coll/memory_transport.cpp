@@ -67,6 +67,9 @@ class MemoryTransport final : public Transport {
     loans_.erase(loan);
   }
 
+  // As queue pairs do: what comes before one can sleep is taken.
+  [[nodiscard]] bool arm() override { return !progress(); }
+
   bool progress() override {
     bool moved = false;
     std::set<std::pair<u32, Stream>> blocked;

@@ -51,6 +51,24 @@ TEST(Tuner, ShortMessagesTakeFewRoundsAndLongOnesSendLittle) {
             Algorithm::hierarchical);
 }
 
+TEST(Tuner, TheNetworkCombinesForThoseWhoAskedForIt) {
+  using Network = Landscape::Network;
+  const Question sum{Collective::all_reduce, u64{1} << 30};
+  const Question gather{Collective::all_gather, 1 << 20};
+  Landscape landscape{.ranks = 64, .hosts = {}};
+  for (u32 rank = 0; rank < 64; ++rank) landscape.hosts.push_back(rank);
+  const std::vector<AlgorithmRule> rules{rule({}, false, {Algorithm::innetwork})};
+  EXPECT_EQ(Tuner(landscape, rules, {}).choose(sum).by, Choice::By::model);
+  EXPECT_NE(Tuner(landscape, rules, {}).choose(sum).row->algorithm, Algorithm::innetwork);
+  landscape.network = Network::named;
+  EXPECT_EQ(Tuner(landscape, rules, {}).choose(sum).row->algorithm, Algorithm::innetwork);
+  EXPECT_NE(Tuner(landscape, rules, {}).choose(gather).row->algorithm, Algorithm::innetwork);
+  EXPECT_NE(Tuner(landscape, {}, {}).choose(sum).row->algorithm, Algorithm::innetwork);
+  landscape.network = Network::any;
+  EXPECT_EQ(Tuner(landscape, {}, {}).choose({Collective::all_reduce, 64}).row->algorithm, Algorithm::innetwork);
+  EXPECT_THAT(Tuner(landscape, {}, {}).explain(sum), HasSubstr("innetwork"));
+}
+
 TEST(Tuner, RulesOfTheUserComeFirst) {
   const Question long_sum{Collective::all_reduce, 1 << 20};
   const Question gather{Collective::gather, 1 << 20};

@@ -1,12 +1,15 @@
 #include "world.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "local_bootstrap.h"
 #include "memory_transport.h"
+#include "memory_tree.h"
 
 namespace softib::coll::test {
 
@@ -15,6 +18,7 @@ struct World::Room {
 
   LocalMeeting meeting;
   std::shared_ptr<MemoryHub> hub = std::make_shared<MemoryHub>();
+  std::shared_ptr<MemoryTreeHub> tree = std::make_shared<MemoryTreeHub>();
 };
 
 World::World(u64 seed, std::vector<u64> hosts) : seed_(seed), hosts_(std::move(hosts)) {}
@@ -37,6 +41,23 @@ std::shared_ptr<World::Room> World::room(const UniqueId& id, u32 ranks) {
   return found;
 }
 
+namespace {
+
+// The first rank of each host is in it, where there are several.
+void grow_tree(Links& links, const Bootstrap& bootstrap, const std::shared_ptr<MemoryTreeHub>& hub, u64 seed) {
+  std::vector<u32> leaders;
+  std::set<u64> hosts;
+  for (const Member& member : bootstrap.members())
+    if (hosts.insert(member.host_key).second) leaders.push_back(member.rank);
+  if (leaders.size() < 2) return;
+  links.network = Landscape::Network::any;
+  if (std::find(leaders.begin(), leaders.end(), bootstrap.rank()) != leaders.end())
+    links.routes.tree =
+        make_memory_tree(hub, leaders, bootstrap.rank(), static_cast<u32>(bootstrap.members().size()), seed);
+}
+
+}  // namespace
+
 Ground World::ground() {
   Ground ground;
   ground.make_id = [this]() -> Outcome<UniqueId> { return new_id(); };
@@ -54,6 +75,7 @@ Ground World::ground() {
     links.routes.transports.push_back(make_memory_transport(met_[&bootstrap]->hub, bootstrap.rank(), seed));
     links.routes.by_peer.assign(bootstrap.members().size(), 0);
     links.ways.assign(bootstrap.members().size(), Way::shm);
+    grow_tree(links, bootstrap, met_[&bootstrap]->tree, seed);
     return links;
   };
   return ground;

@@ -271,6 +271,19 @@ def a_host_says_hello(fabric):
     check(re.search(r"tree leaf1 <- 1 host\n  to aggregation node leaf1-an:1 at LID \d+", output), output)
 
 
+def a_fabric_file_asks_for_nodes(fabric):
+    """softibd starts the program, and again when it is told to."""
+    def hello():
+        return fabric.run("host1", [tool(fabric, "sharp_hello"), "-i", "1"])
+
+    wait_for(lambda: hello()[0] == 0, "no hello")
+    perf(fabric, "all_reduce_perf", ["host0", "host1", "host2"], "-b", "4", "-e", "64K", "-f", "64")
+    check(fabric.call("aggregation", "kill").returncode == 0, "kill")
+    wait_for(lambda: not fabric.status()["aggregation"][0]["running"], "it goes on")
+    check(fabric.call("aggregation", "restart").returncode == 0, "restart")
+    wait_for(lambda: hello()[0] == 0, "no hello after a restart", 30)
+
+
 CASES = [without_nodes_a_warning_tells_why, sums_are_right, ranks_of_a_host_go_together, ranks_that_sleep_are_woken,
          each_link_carries_the_data_once,
          calls_go_on_after_a_rank_dies, a_dead_node_is_named,
@@ -284,6 +297,7 @@ def main():
     suite = Suite(parser)
     FULL = suite.arguments.full
     suite.on(description(), CASES)
+    suite.on("{aggregation: true, hosts: 3}\n", [a_fabric_file_asks_for_nodes])
     return suite.conclude()
 
 

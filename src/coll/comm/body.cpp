@@ -285,7 +285,7 @@ void Communicator::Body::sleep(nanoseconds still) {
     descriptors.insert(descriptors.end(), theirs.begin(), theirs.end());
   }
   if (links_.routes.tree) {
-    if (!links_.routes.tree->arm()) return;
+    if (!links_.routes.tree->arm()) return executor_.look_again();
     descriptors.push_back(links_.routes.tree->descriptor());
   }
   Patience::sleep(descriptors, all_tell, still);

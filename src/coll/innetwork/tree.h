@@ -40,7 +40,7 @@ class Tree {
 
   // Ranks, this one among them.
   [[nodiscard]] virtual std::span<const u32> members() const = 0;
-  // As Transport::descriptors() and arm().
+  // As Transport::descriptors() and arm(), in which aggregations may end.
   [[nodiscard]] virtual int descriptor() const = 0;
   [[nodiscard]] virtual bool arm() = 0;
 };

@@ -141,11 +141,6 @@ bool VerbsTree::send_segment(Entry& entry) {
 }
 
 bool VerbsTree::progress() {
-  const bool before = std::exchange(moved_in_arm_, false);
-  return poll() || before;
-}
-
-bool VerbsTree::poll() {
   if (failure_ || !connected_) return false;
   std::array<ibv_wc, 32> done{};
   const int count = ::ibv_poll_cq(completions_.queue.get(), static_cast<int>(done.size()), done.data());
@@ -254,11 +249,7 @@ Error VerbsTree::failure() const {
   return {Code::remote_error, fmt::format("in-network reduction failed: {}", failure_.value_or("no cause is known"))};
 }
 
-// Completions that came before the arming bring no event. The caller looks at what they ended after its next
-// progress().
-bool VerbsTree::arm() {
-  moved_in_arm_ = !completions_.arm() || poll() || moved_in_arm_;
-  return !moved_in_arm_;
-}
+// Completions that came before the arming bring no event.
+bool VerbsTree::arm() { return completions_.arm() && !progress(); }
 
 }  // namespace softib::coll::innetwork

@@ -58,7 +58,6 @@ class VerbsTree final : public Tree {
   [[nodiscard]] std::span<std::byte> receive_slot(u32 number) const;
   [[nodiscard]] bool post_receive(u32 number);
   [[nodiscard]] bool may_send() const;
-  bool poll();
   bool pump();
   [[nodiscard]] bool send_segment(Entry& entry);
   void complete(const ibv_wc& completion);
@@ -85,7 +84,6 @@ class VerbsTree final : public Tree {
   u32 words_ = 0;            // sent, and not known to be over
   bool connected_ = false;
   bool probing_ = false;
-  bool moved_in_arm_ = false;
   u64 moves_ = 0;
   u64 moves_seen_ = 0;
   std::chrono::steady_clock::time_point moved_at_{};
