@@ -97,8 +97,6 @@ class MemoryTransport final : public Transport {
     return moved;
   }
 
-  [[nodiscard]] bool arm() override { return !progress(); }
-
   void give_up(u32 peer) override {
     const std::lock_guard lock(hub_->mutex);
     gone_.insert(peer);
