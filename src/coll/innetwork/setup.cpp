@@ -13,13 +13,13 @@ namespace softib::coll::innetwork {
 
 namespace {
 
-constexpr std::size_t most_text = 1024;
+constexpr std::size_t most_trouble = 1024;
 
 // What a rank tells the others at each step: what troubles it, and something of the step's own.
 Bytes told(const std::string& trouble, std::span<const std::byte> rest) {
   Bytes bytes;
   ByteWriter writer(bytes);
-  writer.text(trouble, most_text);
+  writer.text(trouble, most_trouble);
   writer.bytes(rest);
   return bytes;
 }
@@ -72,7 +72,7 @@ class Growing {
     std::vector<Bytes> rest;
     for (u32 rank = 0; rank < all->size(); ++rank) {
       ByteReader reader((*all)[rank]);
-      const std::string trouble = reader.text(most_text);
+      const std::string trouble = reader.text(most_trouble);
       const auto bytes = reader.rest();
       if (!reader.ok()) return refuse(Code::invalid_usage, "ranks run different versions of this library");
       if (!trouble.empty())

@@ -12,7 +12,7 @@ namespace {
 constexpr u32 any_root = 0;
 
 // One member has everything already.
-Schedule alone(const Problem& problem) {
+Schedule copy_of_one(const Problem& problem) {
   Builder builder;
   if (!problem.in_place && !problem.input.empty()) builder.copy(in(problem.input[0]), out(problem.output[0]));
   return builder.finish();
@@ -21,7 +21,7 @@ Schedule alone(const Problem& problem) {
 }  // namespace
 
 Schedule all_reduce_innetwork(const Problem& problem) {
-  if (problem.group.size == 1) return alone(problem);
+  if (problem.group.size == 1) return copy_of_one(problem);
   Builder builder;
   const Hosts hosts(problem);
   const Group local = hosts.local();
@@ -36,7 +36,7 @@ Schedule all_reduce_innetwork(const Problem& problem) {
 }
 
 Schedule reduce_innetwork(const Problem& problem) {
-  if (problem.group.size == 1) return alone(problem);
+  if (problem.group.size == 1) return copy_of_one(problem);
   Builder builder;
   const Hosts hosts(problem);
   const Group local = hosts.local();
@@ -55,7 +55,7 @@ Schedule reduce_innetwork(const Problem& problem) {
 }
 
 Schedule broadcast_innetwork(const Problem& problem) {
-  if (problem.group.size == 1) return alone(problem);
+  if (problem.group.size == 1) return copy_of_one(problem);
   Builder builder;
   const Hosts hosts(problem);
   const Group local = hosts.local();
@@ -80,7 +80,7 @@ Schedule broadcast_innetwork(const Problem& problem) {
 }
 
 Schedule barrier_innetwork(const Problem& problem) {
-  if (problem.group.size == 1) return alone(problem);
+  if (problem.group.size == 1) return copy_of_one(problem);
   Builder builder;
   const Hosts hosts(problem);
   const Group local = hosts.local();
