@@ -301,8 +301,6 @@ class WriterTest : public testing::Test {
   shm::Incoming incoming_{channels_.in(), outgoing_, *arena_, peer_, scratch_.data(), health_};
 };
 
-}  // namespace
-
 TEST_F(WriterTest, stopped_within_a_piece_reaches_nobody_once_given_up) {
   auto* memory = static_cast<std::byte*>(arena_->allocate(bytes).value());
   Receive receive;
@@ -377,6 +375,8 @@ TEST_F(WriterTest, writes_where_it_is_told_and_nowhere_else) {
   EXPECT_FALSE(health_.good);
   end();
 }
+
+}  // namespace
 
 TEST(ShmMemory, nonsense_of_a_peer_harms_nobody) {
   const char* given = std::getenv("SOFTIB_TEST_SEED");
