@@ -175,7 +175,9 @@ constexpr Variable variable_table[]{
     {"SOFTIB_COLLNET_ENABLE", "0 or 1", set_switch<&E::collnet_enable>},
     {"SOFTIB_ALGO",
      "algorithms (\"ring,direct\"), those of one collective (\"all_reduce:ring;broadcast:chain\"), or \"^\" and those "
-     "to leave out",
+     "to leave out; there are ring, recursive_doubling, halving_doubling, double_tree, direct, one_shot, hierarchical, "
+     "bruck, pairwise, recursive_halving, binomial, chain, scatter_all_gather, reduce_scatter_gather, dissemination, "
+     "innetwork",
      set_algorithms},
     {"SOFTIB_TUNING_FILE", "a file name", set_text<&E::tuning_file>},
     {"SOFTIB_TIMEOUT", "seconds, more than 0", set_timeout},

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdlib>
-#include <map>
 
 namespace softib::perf {
 
@@ -130,10 +129,11 @@ void add_rest(CLI::App& app, Options& options, u32& registration, bool& ordinary
   app.add_option("--agent", options.agent,
                  "What runs a command on a host, given HOST and COMMAND, as 'ssh -x' (default: softib ssh)")
       ->type_name("COMMAND");
-  const std::map<std::string, Binding> bindings{{"core", Binding::core}, {"none", Binding::none}};
-  app.add_option("--bind-to", options.binding,
-                 "core: each rank gets a processor of its own, if this machine has enough (the default); none")
-      ->transform(CLI::CheckedTransformer(bindings))
+  app.add_option_function<std::string>(
+         "--bind-to",
+         [&options](const std::string& text) { options.binding = text == "none" ? Binding::none : Binding::core; },
+         "core: each rank gets a processor of its own, if this machine has enough (the default); none")
+      ->check(CLI::IsMember({"core", "none"}))
       ->type_name("core|none");
 }
 
@@ -210,6 +210,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   bool ordinary = false;
   CLI::App app("Times a collective between processes, and checks its results.", program);
   app.footer(footer);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as getopt has it
   add_sweep(app, line.options);
   add_timing(app, line.options);
   add_rest(app, line.options, registration, ordinary);

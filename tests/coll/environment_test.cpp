@@ -188,6 +188,13 @@ TEST(Environment, AlgorithmsForAllOrForOneCollective) {
   EXPECT_TRUE(environment.algo[1].all_but);
 }
 
+TEST(Environment, WhoNamesNoAlgorithmIsToldOfAll) {
+  const auto complaints = parse_variables({{"SOFTIB_ALGO", "collnet"}}).complaints;
+  ASSERT_THAT(complaints, SizeIs(1));
+  for (const AlgorithmRow& row : algorithms())
+    EXPECT_THAT(complaints[0], HasSubstr(" " + std::string(name_of(row.algorithm))));
+}
+
 TEST(Environment, AlgorithmsAsNcclNamesThem) {
   const auto [environment, complaints] = parse_variables({{"SOFTIB_ALGO", "Ring;AllReduce:Tree;broadcast:tree"}});
   EXPECT_THAT(complaints, IsEmpty());

@@ -101,6 +101,12 @@ TEST(Options, AreRefusedWithAReason) {
   EXPECT_TRUE(is_refused({"--unheard-of"}));
   EXPECT_TRUE(is_refused({"word"}));
   EXPECT_EQ(parsed({"-h"}).kind, CommandLine::Kind::help);
+  for (const char* word : {"--bind-to core|none", "--agent", "--average", "--output_file"})
+    EXPECT_NE(parsed({"-h"}).text.find(word), std::string::npos) << word;
+  EXPECT_EQ(parsed({"-h"}).text.find('\0'), std::string::npos);
+  EXPECT_TRUE(is_refused({"--bind-to", "socket"}));
+  EXPECT_EQ(parsed({"--bind-to", "none"}).options.binding, Binding::none);
+  EXPECT_EQ(parsed({"-b", "8", "-e", "64K", "-b", "1K"}).options.min_bytes, 1024U) << "the last one counts";
 }
 
 TEST(Options, OfSingleIterationsAreSetRight) {

@@ -160,16 +160,9 @@ class Growing {
   JobBegun begun_;
 };
 
-}  // namespace
-
-Outcome<std::unique_ptr<Tree>> make_tree(Bootstrap& bootstrap, const Environment& environment) {
-  return Growing(bootstrap, environment).run();
-}
-
-Outcome<std::unique_ptr<ManagerDesk>> ManagerDesk::find(const OpenPort& port, const PairSettings& settings) {
-  auto subnet = Subnet::open(port.device, port.number);
-  if (!subnet) return tl::unexpected(subnet.error());
-  const auto records = (*subnet)->get(find_manager());
+// Where the manager is, as subnet administration has it.
+Outcome<Correspondent> registered_manager(Subnet& subnet) {
+  const auto records = subnet.get(find_manager());
   if (!records) return tl::unexpected(records.error());
   std::optional<ManagerAddress> address;
   for (const Octets& record : *records)
@@ -180,12 +173,34 @@ Outcome<std::unique_ptr<ManagerDesk>> ManagerDesk::find(const OpenPort& port, co
   if (address->version != protocol_version)
     return refuse(Code::system_error, fmt::format("the aggregation manager speaks version {}, this is {}",
                                                   address->version, protocol_version));
+  return Correspondent{address->lid, address->pair};
+}
+
+}  // namespace
+
+Outcome<std::unique_ptr<Tree>> make_tree(Bootstrap& bootstrap, const Environment& environment) {
+  return Growing(bootstrap, environment).run();
+}
+
+// The record of a manager that has died is there until its lease ends, or the next one has registered.
+Outcome<std::unique_ptr<ManagerDesk>> ManagerDesk::find(const OpenPort& port, const PairSettings& settings) {
+  constexpr u32 attempts = 4;
+  auto subnet = Subnet::open(port.device, port.number);
+  if (!subnet) return tl::unexpected(subnet.error());
   auto desk = std::make_unique<ManagerDesk>();
-  auto post = Post::open(port, settings, {.again = std::chrono::milliseconds(500), .tries = 60});
+  auto post = Post::open(port, settings, {.again = std::chrono::milliseconds(250), .tries = 60});
   if (!post) return tl::unexpected(post.error());
   desk->post_ = std::move(*post);
-  desk->manager_ = {address->lid, address->pair};
-  return desk;
+  Error silence;
+  for (u32 attempt = 0; attempt < attempts; ++attempt) {
+    const auto manager = registered_manager(**subnet);
+    if (!manager) return tl::unexpected(manager.error());
+    desk->manager_ = *manager;
+    auto there = desk->ask(AskReport{}, std::chrono::seconds(1));
+    if (there) return desk;
+    silence = there.error();
+  }
+  return refuse(silence.code, silence.text + "; has its program ended?");
 }
 
 Outcome<Words> ManagerDesk::ask(const Words& words, std::chrono::seconds patience) {

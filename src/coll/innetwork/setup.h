@@ -17,7 +17,8 @@ namespace softib::coll::innetwork {
 // why there is none.
 [[nodiscard]] Outcome<std::unique_ptr<Tree>> make_tree(Bootstrap& bootstrap, const Environment& environment);
 
-// The aggregation manager of the subnet, to be asked from a port; both wait, some seconds at most.
+// The aggregation manager of the subnet, to be asked from a port; both wait, some seconds at most. find() makes sure
+// that it is alive.
 class ManagerDesk {
  public:
   [[nodiscard]] static Outcome<std::unique_ptr<ManagerDesk>> find(const OpenPort& port, const PairSettings& settings);
