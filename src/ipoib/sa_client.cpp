@@ -5,15 +5,16 @@
 
 #include <cstring>
 
+#include "wire/packet.h"
+#include "wire/sa_records.h"
+
 namespace softib::ipoib {
 
 namespace {
 
-constexpr int sa_version = 2;
 constexpr int timeout_ms = 500;
 constexpr int retries = 2;
 constexpr int gsi_qp = 1;
-constexpr u32 gsi_qkey = 0x8001'0000;
 constexpr u16 status_at = 4;  // bytes
 
 }  // namespace
@@ -27,7 +28,8 @@ Told<std::unique_ptr<SaClient>> SaClient::open(Loop& loop, const Port& port) {
   if (client->umad_ < 0)
     return complain(
         fmt::format("{}: can't ask subnet administration (umad): {}", port.name(), std::strerror(-client->umad_)));
-  client->agent_ = ::umad_register(client->umad_, static_cast<int>(wire::MgmtClass::subn_adm), sa_version, 0, nullptr);
+  client->agent_ =
+      ::umad_register(client->umad_, static_cast<int>(wire::MgmtClass::subn_adm), wire::sa::class_version, 0, nullptr);
   if (client->agent_ < 0) return complain(fmt::format("{}: no agent for subnet administration", port.name()));
   client->buffer_.resize(::umad_size() + wire::mad_size);
   loop.watch(::umad_get_fd(client->umad_), [raw = client.get()] { raw->take_answers(); });
@@ -44,19 +46,12 @@ void SaClient::ask(const Request& request, Answer answer) {
   std::fill(buffer_.begin(), buffer_.end(), u8{0});
   const std::span<u8> mad(static_cast<u8*>(::umad_get_mad(buffer_.data())), wire::mad_size);
   const u32 number = ++transaction_;
-  using namespace wire;
-  set(mad, header::base_version, 1);
-  set(mad, header::mgmt_class, static_cast<u8>(MgmtClass::subn_adm));
-  set(mad, header::class_version, sa_version);
-  set(mad, header::method, static_cast<u8>(request.method));
-  set(mad, header::transaction, number);
-  set(mad, header::attribute, request.attribute);
-  set(mad, sa::component_mask, request.mask);
-  std::copy(request.record.begin(), request.record.end(), mad.begin() + sa::data_at);
+  const auto type = static_cast<wire::RecordType>(request.attribute);
+  wire::sa::write_question(mad, {request.method, type, number, request.mask, request.record});
   const auto& own = port_->attributes();
-  ::umad_set_addr(buffer_.data(), own.sm_lid, gsi_qp, own.sm_sl, static_cast<int>(gsi_qkey));
+  ::umad_set_addr(buffer_.data(), own.sm_lid, gsi_qp, own.sm_sl, static_cast<int>(wire::gsi_qkey));
   waiting_[number] = std::move(answer);
-  if (::umad_send(umad_, agent_, buffer_.data(), mad_size, timeout_ms, retries) == 0) return;
+  if (::umad_send(umad_, agent_, buffer_.data(), wire::mad_size, timeout_ms, retries) == 0) return;
   // No way to the manager now; not from inside ask(), whose callers expect the answer later.
   loop_->after(milliseconds(timeout_ms), [this, number] {
     const auto at = waiting_.extract(number);

@@ -2,7 +2,9 @@
 // component mask (IBTA vol. 1, 15.2.5).
 #pragma once
 
-#include "wire/field.h"
+#include <algorithm>
+
+#include "wire/mad.h"
 
 namespace softib::wire {
 
@@ -33,7 +35,28 @@ enum class RecordType : u16 {
 enum class Selector : u8 { greater = 0, less = 1, exactly = 2, largest = 3 };
 
 namespace sa {
+inline constexpr u8 class_version = 2;
 [[nodiscard]] constexpr u64 bit(u32 component) { return u64{1} << component; }
+
+struct Question {
+  Method method = Method::get;
+  RecordType type = RecordType::node;
+  u64 transaction = 0;
+  u64 mask = 0;  // of components
+  std::span<const u8> record;
+};
+
+// Into a MAD of zeros; what is longer than a MAD has room for is left out.
+inline void write_question(std::span<u8> mad, const Question& question) {
+  set(mad, header::base_version, 1);
+  set(mad, header::mgmt_class, static_cast<u8>(MgmtClass::subn_adm));
+  set(mad, header::class_version, class_version);
+  set(mad, header::method, static_cast<u8>(question.method));
+  set(mad, header::transaction, question.transaction);
+  set(mad, header::attribute, static_cast<u16>(question.type));
+  set(mad, component_mask, question.mask);
+  std::copy_n(question.record.begin(), std::min<std::size_t>(question.record.size(), data_size), mad.begin() + data_at);
+}
 }  // namespace sa
 
 namespace path_record {
@@ -94,5 +117,22 @@ enum Mask : u32 {
   has_proxy = 17
 };
 }  // namespace member_record
+
+namespace service_record {
+inline constexpr u32 size = 176;                                // bytes
+inline constexpr u32 gid_at = 8, name_at = 48, name_size = 64;  // bytes
+inline constexpr u32 data8_at = name_at + name_size;            // bytes; 16 of 8 bits, then 8 of 16 bits, 4 of 32
+inline constexpr u32 data16_at = data8_at + 16, data32_at = data16_at + 16;
+inline constexpr wire::Field id{0, 64}, pkey{192, 16}, lease{224, 32};
+enum Mask : u32 {
+  has_id = 0,
+  has_gid = 1,
+  has_pkey = 2,
+  has_lease = 4,
+  has_name = 6,
+  has_data16 = 23,
+  has_data32 = 31
+};
+}  // namespace service_record
 
 }  // namespace softib::wire

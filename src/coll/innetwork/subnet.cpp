@@ -6,35 +6,24 @@
 #include <algorithm>
 
 #include "base/error_text.h"
+#include "wire/packet.h"
 
 namespace softib::coll::innetwork {
 
 namespace {
 
-constexpr int sa_version = 2;
 constexpr int rmpp_version = 1;
 constexpr int timeout_ms = 1000;
 constexpr int retries = 3;
 constexpr int gsi_qp = 1;
-constexpr u32 gsi_qkey = 0x8001'0000;
 constexpr auto patience = std::chrono::seconds(6);  // longer than all retries
 constexpr std::size_t most_answer = std::size_t{64} << 20;
 
 namespace service {
+using namespace wire::service_record;
 using wire::Field;
-constexpr u32 size = 176, gid_at = 8, name_at = 48, name_size = 64;  // bytes
-constexpr Field id{0, 64}, pkey{192, 16}, lease{224, 32};
-constexpr u32 words16_at = (name_at + name_size + 16) * 8, words32_at = words16_at + 8 * 16;  // bits
-constexpr Field lid{words16_at, 16}, version{words16_at + 16, 16}, pair{words32_at, 32}, qkey{words32_at + 32, 32};
-enum Mask : u32 {
-  has_id = 0,
-  has_gid = 1,
-  has_pkey = 2,
-  has_lease = 4,
-  has_name = 6,
-  has_words16 = 23,
-  has_words32 = 31
-};
+constexpr Field lid{data16_at * 8, 16}, version{data16_at * 8 + 16, 16}, pair{data32_at * 8, 32},
+    qkey{data32_at * 8 + 32, 32};
 // Of those that a local system gives out itself (IBTA vol. 3, A3.2.3.3).
 constexpr u64 aggregation_manager = 0x0200'0000'5341'4d31;
 }  // namespace service
@@ -60,7 +49,7 @@ constexpr u64 named =
 
 Subnet::Question register_manager(const ManagerService& service) {
   u64 mask = named | wire::sa::bit(service::has_lease) | wire::sa::bit(service::has_name);
-  for (const u32 first : {u32{service::has_words16}, u32{service::has_words32}})
+  for (const u32 first : {u32{service::has_data16}, u32{service::has_data32}})
     mask |= wire::sa::bit(first) | wire::sa::bit(first + 1);
   return {wire::Method::set, wire::RecordType::service, mask, service_record(service)};
 }
@@ -101,8 +90,8 @@ Outcome<std::unique_ptr<Subnet>> Subnet::open(const std::string& device, u8 port
   ::umad_release_port(&attributes);
   subnet->umad_ = ::umad_open_port(device.c_str(), port);
   if (subnet->umad_ < 0) return no(error_text(-subnet->umad_));
-  subnet->agent_ =
-      ::umad_register(subnet->umad_, static_cast<int>(wire::MgmtClass::subn_adm), sa_version, rmpp_version, nullptr);
+  subnet->agent_ = ::umad_register(subnet->umad_, static_cast<int>(wire::MgmtClass::subn_adm), wire::sa::class_version,
+                                   rmpp_version, nullptr);
   if (subnet->agent_ < 0) return no("no agent");
   subnet->buffer_.resize(::umad_size() + wire::mad_size);
   return subnet;
@@ -119,16 +108,8 @@ std::optional<u32> Subnet::ask(const Question& question) {
   std::fill(buffer_.begin(), buffer_.end(), u8{0});
   const std::span<u8> mad(static_cast<u8*>(::umad_get_mad(buffer_.data())), wire::mad_size);
   const u32 number = ++last_;
-  namespace header = wire::header;
-  wire::set(mad, header::base_version, 1);
-  wire::set(mad, header::mgmt_class, static_cast<u8>(wire::MgmtClass::subn_adm));
-  wire::set(mad, header::class_version, sa_version);
-  wire::set(mad, header::method, static_cast<u8>(question.method));
-  wire::set(mad, header::transaction, number);
-  wire::set(mad, header::attribute, static_cast<u16>(question.type));
-  wire::set(mad, wire::sa::component_mask, question.mask);
-  std::copy(question.record.begin(), question.record.end(), mad.begin() + wire::sa::data_at);
-  ::umad_set_addr(buffer_.data(), manager_, gsi_qp, sl_, static_cast<int>(gsi_qkey));
+  wire::sa::write_question(mad, {question.method, question.type, number, question.mask, question.record});
+  ::umad_set_addr(buffer_.data(), manager_, gsi_qp, sl_, static_cast<int>(wire::gsi_qkey));
   if (::umad_send(umad_, agent_, buffer_.data(), wire::mad_size, timeout_ms, retries) != 0) return std::nullopt;
   return number;
 }

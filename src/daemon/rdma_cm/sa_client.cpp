@@ -11,22 +11,7 @@ namespace {
 
 namespace header = wire::header;
 
-constexpr u8 sa_class_version = 2;
 constexpr u32 retries = 10;
-
-wire::Mad mad_of(const SaClient::Question& question, u64 transaction) {
-  wire::Mad mad{};
-  set(mad, header::base_version, 1);
-  set(mad, header::mgmt_class, static_cast<u8>(wire::MgmtClass::subn_adm));
-  set(mad, header::class_version, sa_class_version);
-  set(mad, header::method, static_cast<u8>(question.method));
-  set(mad, header::transaction, transaction);
-  set(mad, header::attribute, static_cast<u16>(question.type));
-  set(mad, wire::sa::component_mask, question.mask);
-  std::copy_n(question.record.begin(), std::min<size_t>(question.record.size(), wire::sa::data_size),
-              mad.begin() + wire::sa::data_at);
-  return mad;
-}
 
 }  // namespace
 
@@ -39,7 +24,7 @@ Result<u64> SaClient::ask(const Question& question, u64 now, Done done) {
   packet.dlid = manager;
   packet.sl = outside_.manager_sl(question.port);
   packet.source_qp = packet.destination_qp = 1;
-  packet.mad = mad_of(question, number);
+  wire::sa::write_question(packet.mad, {question.method, question.type, number, question.mask, question.record});
   const u64 interval = std::max<u64>(question.timeout_ms / retries, 1) * ns::millisecond;
   const u32 tries = question.timeout_ms >= retries ? retries : question.timeout_ms;
   waiting_.emplace(number, Waiting{question.port, packet, interval, tries, now + interval, std::move(done)});

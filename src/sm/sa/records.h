@@ -67,12 +67,7 @@ namespace lid_record {  // NodeRecord and other records by LID
 inline constexpr wire::Field lid{0, 16};
 }  // namespace lid_record
 
-namespace service {
-inline constexpr u32 gid_at = 8;  // bytes
-inline constexpr wire::Field id{0, 64}, pkey{192, 16}, lease{224, 32};
-inline constexpr u32 size = 176;
-enum Mask : u32 { has_id = 0, has_gid = 1, has_pkey = 2, has_lease = 4 };
-}  // namespace service
+namespace service = wire::service_record;
 
 namespace inform {
 inline constexpr u32 size = 36;  // bytes, of InformInfo
