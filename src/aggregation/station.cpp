@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error_text.h"
+#include "coll/transport/verbs/resources.h"
 
 namespace softib::aggregation {
 
@@ -17,17 +18,6 @@ using namespace coll::innetwork;
 namespace {
 
 constexpr auto hello_apart = std::chrono::seconds(1);
-
-struct DeviceList {
-  int count = 0;
-  ibv_device** devices = ::ibv_get_device_list(&count);
-  DeviceList() = default;
-  DeviceList(const DeviceList&) = delete;
-  DeviceList& operator=(const DeviceList&) = delete;
-  ~DeviceList() {
-    if (devices) ::ibv_free_device_list(devices);
-  }
-};
 
 Outcome<std::unique_ptr<StationPort>> open_port(ibv_device* device, u8 number) {
   auto port = std::make_unique<StationPort>();
@@ -67,7 +57,7 @@ bool StationPort::refresh() {
 }
 
 Outcome<std::vector<std::unique_ptr<StationPort>>> open_ports(const std::vector<std::string>& wanted) {
-  const DeviceList list;
+  const coll::verbs::DeviceList list;
   std::vector<std::unique_ptr<StationPort>> ports;
   for (int i = 0; i < list.count; ++i) {
     const std::string name = ::ibv_get_device_name(list.devices[i]);

@@ -72,16 +72,6 @@ std::string processor_name() {
   return processor_name(text.str());
 }
 
-std::vector<u32> allowed_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<u32> processors;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return processors;
-  for (u32 processor = 0; processor < CPU_SETSIZE; ++processor)
-    if (CPU_ISSET(processor, &set)) processors.push_back(processor);
-  return processors;
-}
-
 bool stay_on(std::string_view processors) {
   cpu_set_t set;
   CPU_ZERO(&set);

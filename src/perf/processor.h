@@ -3,7 +3,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/types.h"
 
@@ -16,8 +15,6 @@ namespace softib::perf {
 [[nodiscard]] std::string processor_name(std::string_view cpuinfo);
 [[nodiscard]] std::string processor_name();
 
-// Those that this process may run on, in ascending order.
-[[nodiscard]] std::vector<u32> allowed_processors();
 // Keeps this process, with the threads that it starts from now on, on processors of a list as "2,3". False: there is no
 // such list, or the system refuses.
 bool stay_on(std::string_view processors);

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "base/processors.h"
 #include "perf/environment.h"
 #include "perf/launch/plan.h"
 #include "perf/meeting/meeting.h"

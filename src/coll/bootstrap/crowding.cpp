@@ -1,9 +1,10 @@
 #include "coll/bootstrap/crowding.h"
 
-#include <sched.h>
-
 #include <algorithm>
+#include <numeric>
 #include <thread>
+
+#include "base/processors.h"
 
 namespace softib::coll {
 
@@ -49,19 +50,13 @@ class Seating {
 }  // namespace
 
 std::vector<u64> own_processors() {
-  std::vector<u64> words;
-  const auto add = [&words](u32 processor) {
-    words.resize(std::max<std::size_t>(words.size(), processor / bits_of_word + 1));
-    words[processor / bits_of_word] |= u64{1} << processor % bits_of_word;
-  };
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const bool known = ::sched_getaffinity(0, sizeof set, &set) == 0;
-  for (u32 processor = 0; known && processor < CPU_SETSIZE; ++processor)
-    if (CPU_ISSET(processor, &set)) add(processor);
-  // More than fit into a set.
-  const u32 all = words.empty() ? std::max(1U, std::thread::hardware_concurrency()) : 0;
-  for (u32 processor = 0; processor < all; ++processor) add(processor);
+  std::vector<u32> processors = allowed_processors();
+  if (processors.empty()) {
+    processors.resize(std::max(1U, std::thread::hardware_concurrency()));
+    std::iota(processors.begin(), processors.end(), 0U);
+  }
+  std::vector<u64> words(processors.back() / bits_of_word + 1);
+  for (const u32 processor : processors) words[processor / bits_of_word] |= u64{1} << processor % bits_of_word;
   return words;
 }
 

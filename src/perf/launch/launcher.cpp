@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/error_text.h"
+#include "base/processors.h"
 #include "perf/launch/plan.h"
 #include "perf/launch/process.h"
 #include "perf/launch/variables.h"

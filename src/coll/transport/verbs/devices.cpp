@@ -15,17 +15,6 @@ namespace {
 
 constexpr std::size_t max_ports = 8;  // more rails than that don't pay, and each costs a queue pair for each peer
 
-struct ListOwner {
-  int count = 0;
-  ibv_device** list = ibv_get_device_list(&count);
-  ListOwner() = default;
-  ListOwner(const ListOwner&) = delete;
-  ListOwner& operator=(const ListOwner&) = delete;
-  ~ListOwner() {
-    if (list != nullptr) ibv_free_device_list(list);
-  }
-};
-
 u32 lanes_of(u8 width) {
   switch (width) {
     case 1:
@@ -170,8 +159,8 @@ Devices Devices::open(const Environment& environment) {
   // then does nothing.
   static const int forks = ibv_fork_init();
   if (forks != 0) log::info(log::no_rank, Subsystem::net, "NET/IB : ibv_fork_init: {}", std::strerror(forks));
-  const ListOwner devices_there;
-  for (int i = 0; i < devices_there.count; i++) open_device(devices_there.list[i], environment, devices);
+  const DeviceList there;
+  for (int i = 0; i < there.count; i++) open_device(there.devices[i], environment, devices);
   order_ports(environment, devices);
   return devices;
 }

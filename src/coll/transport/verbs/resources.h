@@ -22,4 +22,15 @@ using QueueOwner = std::unique_ptr<ibv_cq, GiveBack<&ibv_destroy_cq>>;
 using PairOwner = std::unique_ptr<ibv_qp, GiveBack<&ibv_destroy_qp>>;
 using RegionOwner = std::unique_ptr<ibv_mr, GiveBack<&ibv_dereg_mr>>;
 
+struct DeviceList {
+  int count = 0;
+  ibv_device** devices = ibv_get_device_list(&count);  // nullptr: with errno
+  DeviceList() = default;
+  DeviceList(const DeviceList&) = delete;
+  DeviceList& operator=(const DeviceList&) = delete;
+  ~DeviceList() {
+    if (devices != nullptr) ibv_free_device_list(devices);
+  }
+};
+
 }  // namespace softib::coll::verbs
