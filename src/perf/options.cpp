@@ -178,13 +178,24 @@ void set_right(CommandLine& line) {
   }
 }
 
-}  // namespace
-
-// CLI11 takes "-np 2" for "-n p".
+// CLI11 takes "-np 2" for "-n p", and wants the last word first.
 std::vector<std::string> reversed_words(int argc, const char* const* argv) {
   std::vector<std::string> words;
   for (int i = argc - 1; i > 0; --i) words.emplace_back(std::string_view(argv[i]) == "-np" ? "--np" : argv[i]);
   return words;
+}
+
+}  // namespace
+
+CommandLine::Kind parse_words(CLI::App& app, int argc, const char* const* argv, std::string& text) {
+  try {
+    app.parse(reversed_words(argc, argv));
+    return CommandLine::Kind::run;
+  } catch (const CLI::ParseError& error) {
+    const bool asked_for = error.get_exit_code() == 0;
+    text = asked_for ? app.help() : error.what();
+    return asked_for ? CommandLine::Kind::help : CommandLine::Kind::refused;
+  }
 }
 
 std::optional<u64> parse_size(const std::string& text) {
@@ -215,13 +226,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   add_timing(app, line.options);
   add_rest(app, line.options, registration, ordinary);
   add_absent(app, absent);
-  try {
-    app.parse(reversed_words(argc, argv));
-  } catch (const CLI::ParseError& error) {
-    line.kind = error.get_exit_code() == 0 ? CommandLine::Kind::help : CommandLine::Kind::refused;
-    line.text = error.get_exit_code() == 0 ? app.help() : error.what();
-    return line;
-  }
+  line.kind = parse_words(app, argc, argv, line.text);
+  if (line.kind != CommandLine::Kind::run) return line;
   if (ordinary) line.options.memory = Memory::ordinary;
   line.text = complaint(line.options, absent, registration);
   if (!line.text.empty()) line.kind = CommandLine::Kind::refused;

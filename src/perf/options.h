@@ -7,6 +7,10 @@
 
 #include "coll/types.h"
 
+namespace CLI {
+class App;
+}
+
 namespace softib::perf {
 
 // -z: who waits for whom. A rank always waits for its own operation before it starts the next one on the same buffers.
@@ -68,8 +72,8 @@ struct CommandLine {
 
 [[nodiscard]] CommandLine parse_command_line(const std::string& program, int argc, const char* const* argv);
 
-// The words behind the program's name as CLI11 wants them: the last one first, and "-np" as "--np".
-[[nodiscard]] std::vector<std::string> reversed_words(int argc, const char* const* argv);
+// The words behind the program's name into the app's options. What isn't to be run: help, or a refusal, with its text.
+[[nodiscard]] CommandLine::Kind parse_words(CLI::App& app, int argc, const char* const* argv, std::string& text);
 
 // "32M", "1g", "4.5K", "8": bytes, in units of 1024; empty where it is no size.
 [[nodiscard]] std::optional<u64> parse_size(const std::string& text);

@@ -113,21 +113,21 @@ def node_lids(fabric):
             int(re.search(r"lid\.+(\d+)", record).group(1)) for record in records.split("NodeRecord dump:")[1:]}
 
 
-def words_sent(fabric, lids, places):
-    """Words on the ranks' service level that left each (switch, port)."""
+def words_at(fabric, lids, places, option, field):
+    """Words on the ranks' service level at each (switch, port)."""
     counts = {}
     for name, port in places:
-        text = run(fabric, "host0", "perfquery", "-X", str(lids[name]), str(port))
-        counts[name, port] = int(re.search(rf"^XmtDataSL{SL}:\.+(\d+)$", text, re.M).group(1))
+        text = run(fabric, "host0", "perfquery", option, str(lids[name]), str(port))
+        counts[name, port] = int(re.search(rf"^{field}{SL}:\.+(\d+)$", text, re.M).group(1))
     return counts
+
+
+def words_sent(fabric, lids, places):
+    return words_at(fabric, lids, places, "-X", "XmtDataSL")
 
 
 def words_received(fabric, lids, places):
-    counts = {}
-    for name, port in places:
-        text = run(fabric, "host0", "perfquery", "-S", str(lids[name]), str(port))
-        counts[name, port] = int(re.search(rf"^RcvDataSL{SL}:\.+(\d+)$", text, re.M).group(1))
-    return counts
+    return words_at(fabric, lids, places, "-S", "RcvDataSL")
 
 
 def cost_of_vector(size, segment=16320, header=64, mtu=4096):

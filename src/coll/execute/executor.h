@@ -63,8 +63,6 @@ class Executor {
 
   // A failure or a mismatch: runs don't end any more.
   [[nodiscard]] bool is_in_trouble() const { return failed_peer_ || mismatch_ || tree_failed_; }
-  // The network gave up.
-  [[nodiscard]] bool has_tree_failed() const { return tree_failed_; }
 
   // Peers that anything waits for, the oldest run's; each once.
   [[nodiscard]] std::vector<u32> awaited() const;
@@ -108,7 +106,7 @@ class Executor {
   std::vector<u32> sent_;      // messages of start_messages(), by peer
   std::vector<u32> received_;  // likewise
   u32 pending_tree_ = 0;
-  bool tree_failed_ = false;
+  bool tree_failed_ = false;  // the network gave up
   std::vector<const void*> operands_;
   u32 rounds_ = 0;      // of progress()
   bool begun_ = false;  // operations, since they were last looked at

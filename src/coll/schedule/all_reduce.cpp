@@ -12,13 +12,6 @@ struct AllReduce {
 
 AllReduce spans_of(const Problem& problem) { return {in(problem.input[0]), out(problem.output[0])}; }
 
-Schedule alone(const Problem& problem) {
-  Builder builder;
-  const auto [own, result] = spans_of(problem);
-  if (!problem.in_place) builder.copy(own, result);
-  return builder.finish();
-}
-
 // Where each of `writes` combinations goes: by turns to the output and to scratch, so that none writes what goes out in
 // the same round. The last one goes to the output, unless the first would then write the input that is being sent.
 std::vector<Span> by_turns(Builder& builder, Span result, std::size_t writes, bool first_reads_result) {
@@ -54,7 +47,7 @@ Span collect(Builder& builder, const Group& group, const TreeNode& node, const A
 }  // namespace
 
 Schedule all_reduce_ring(const Problem& problem) {
-  if (problem.group.size == 1) return alone(problem);
+  if (problem.group.size == 1) return copy_of_input(problem);
   Builder builder;
   const auto [own, result] = spans_of(problem);
   ring_all_reduce(builder, problem.group, own, result, problem.granule, true);
@@ -62,7 +55,7 @@ Schedule all_reduce_ring(const Problem& problem) {
 }
 
 Schedule all_reduce_halving_doubling(const Problem& problem) {
-  if (problem.group.size == 1) return alone(problem);
+  if (problem.group.size == 1) return copy_of_input(problem);
   Builder builder;
   const auto [own, result] = spans_of(problem);
   halving_doubling_all_reduce(builder, problem.group, own, result, problem.granule, true);
@@ -71,7 +64,7 @@ Schedule all_reduce_halving_doubling(const Problem& problem) {
 
 Schedule all_reduce_recursive_doubling(const Problem& problem) {
   const Group& group = problem.group;
-  if (group.size == 1) return alone(problem);
+  if (group.size == 1) return copy_of_input(problem);
   Builder builder;
   const auto [own, result] = spans_of(problem);
   const Fold fold(group.size, group.index);
@@ -105,7 +98,7 @@ Schedule all_reduce_recursive_doubling(const Problem& problem) {
 
 Schedule all_reduce_double_tree(const Problem& problem) {
   const Group& group = problem.group;
-  if (group.size == 1) return alone(problem);
+  if (group.size == 1) return copy_of_input(problem);
   Builder builder;
   const AllReduce spans = spans_of(problem);
   const TreeNode node = double_tree_node(group.size, group.index, problem.lane % 2 == 1);
@@ -125,7 +118,7 @@ Schedule all_reduce_double_tree(const Problem& problem) {
 }
 
 Schedule all_reduce_direct(const Problem& problem) {
-  if (problem.group.size == 1) return alone(problem);
+  if (problem.group.size == 1) return copy_of_input(problem);
   Builder builder;
   const Blocks blocks = even_blocks(problem.input[0], problem.group.size, problem.granule);
   const Blocks results = even_blocks(problem.output[0], problem.group.size, problem.granule);
@@ -140,7 +133,7 @@ Schedule all_reduce_direct(const Problem& problem) {
 // whether others are is not known.
 Schedule all_reduce_one_shot(const Problem& problem) {
   const Group& group = problem.group;
-  if (group.size == 1) return alone(problem);
+  if (group.size == 1) return copy_of_input(problem);
   Builder builder;
   const auto [own, result] = spans_of(problem);
   direct_reduce_scatter(

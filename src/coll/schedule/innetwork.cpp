@@ -8,93 +8,87 @@ namespace softib::coll {
 
 namespace {
 
-// The first member of each host, whatever the root: who has the queue pair to the network.
-constexpr u32 any_root = 0;
+// What a member is to the others of its host. Whatever the root, the first one of each host leads: it has the queue
+// pair to the network.
+struct Role {
+  explicit Role(const Problem& problem)
+      : hosts(problem),
+        local(hosts.local()),
+        leader(hosts.local_leader(0)),
+        leads(local.index == leader),
+        root(problem.group.index == problem.root),
+        beside_root(hosts.host_of(problem.root) == hosts.host_of(problem.group.index)) {}
 
-// One member has everything already.
-Schedule copy_of_one(const Problem& problem) {
-  Builder builder;
-  if (!problem.in_place && !problem.input.empty()) builder.copy(in(problem.input[0]), out(problem.output[0]));
-  return builder.finish();
-}
+  Hosts hosts;
+  Group local;
+  u32 leader;  // of local
+  bool leads;
+  bool root;
+  bool beside_root;  // on its host, or it itself
+};
 
 }  // namespace
 
 Schedule all_reduce_innetwork(const Problem& problem) {
-  if (problem.group.size == 1) return copy_of_one(problem);
+  if (problem.group.size == 1) return copy_of_input(problem);
   Builder builder;
-  const Hosts hosts(problem);
-  const Group local = hosts.local();
-  const u32 leader = hosts.local_leader(any_root);
+  const Role role(problem);
   const Span own = in(problem.input[0]);
   const Span result = out(problem.output[0]);
-  if (local.size > 1) direct_reduce(builder, local, leader, own, result, false);
-  if (local.index == leader) builder.aggregate(local.size > 1 ? result : own, result, true);
+  if (role.local.size > 1) direct_reduce(builder, role.local, role.leader, own, result, false);
+  if (role.leads) builder.aggregate(role.local.size > 1 ? result : own, result, true);
   builder.end_round();
-  direct_broadcast(builder, local, leader, result);
+  direct_broadcast(builder, role.local, role.leader, result);
   return builder.finish();
 }
 
 Schedule reduce_innetwork(const Problem& problem) {
-  if (problem.group.size == 1) return copy_of_one(problem);
+  if (problem.group.size == 1) return copy_of_input(problem);
   Builder builder;
-  const Hosts hosts(problem);
-  const Group local = hosts.local();
-  const u32 leader = hosts.local_leader(any_root);
-  const bool root = problem.group.index == problem.root;
-  const bool leads = local.index == leader;
+  const Role role(problem);
   const Span own = in(problem.input[0]);
-  const Span result = root || !leads ? out(problem.output[0]) : builder.new_scratch(own.count);
-  if (local.size > 1) direct_reduce(builder, local, leader, own, result, false);
-  if (leads) builder.aggregate(local.size > 1 ? result : own, result, true);
+  const Span result = role.root || !role.leads ? out(problem.output[0]) : builder.new_scratch(own.count);
+  if (role.local.size > 1) direct_reduce(builder, role.local, role.leader, own, result, false);
+  if (role.leads) builder.aggregate(role.local.size > 1 ? result : own, result, true);
   builder.end_round();
-  const bool hands_on = hosts.host_of(problem.root) == hosts.host_of(problem.group.index);
-  if (hands_on && leads && !root) builder.send(problem.group.rank_of(problem.root), result);
-  if (root && !leads) builder.receive(local.rank_of(leader), result);
+  if (role.beside_root && role.leads && !role.root) builder.send(problem.group.rank_of(problem.root), result);
+  if (role.root && !role.leads) builder.receive(role.local.rank_of(role.leader), result);
   return builder.finish();
 }
 
 Schedule broadcast_innetwork(const Problem& problem) {
-  if (problem.group.size == 1) return copy_of_one(problem);
+  if (problem.group.size == 1) return copy_of_input(problem);
   Builder builder;
-  const Hosts hosts(problem);
-  const Group local = hosts.local();
-  const u32 leader = hosts.local_leader(any_root);
-  const bool root = problem.group.index == problem.root;
-  const bool leads = local.index == leader;
+  const Role role(problem);
   const Span result = out(problem.output[0]);
-  const Span whole = root ? in(problem.input[0]) : result;
-  const bool has_root = hosts.host_of(problem.root) == hosts.host_of(problem.group.index);
-  if (root && !problem.in_place) builder.copy(whole, result);
-  if (root && !leads) builder.send(local.rank_of(leader), whole);
-  if (has_root && leads && !root) builder.receive(problem.group.rank_of(problem.root), result);
+  const Span whole = role.root ? in(problem.input[0]) : result;
+  if (role.root && !problem.in_place) builder.copy(whole, result);
+  if (role.root && !role.leads) builder.send(role.local.rank_of(role.leader), whole);
+  if (role.beside_root && role.leads && !role.root) builder.receive(problem.group.rank_of(problem.root), result);
   builder.end_round();
-  if (leads) builder.aggregate(has_root ? result : Span{Buffer::output, result.offset, 0}, result, false);
+  if (role.leads) builder.aggregate(role.beside_root ? result : Span{Buffer::output, result.offset, 0}, result, false);
   builder.end_round();
-  for (u32 member = 0; member < local.size; ++member) {
-    const u32 rank = local.rank_of(member);
-    if (leads && member != leader && rank != problem.group.rank_of(problem.root)) builder.send(rank, result);
+  for (u32 member = 0; member < role.local.size; ++member) {
+    const u32 rank = role.local.rank_of(member);
+    if (role.leads && member != role.leader && rank != problem.group.rank_of(problem.root)) builder.send(rank, result);
   }
-  if (!leads && !root) builder.receive(local.rank_of(leader), result);
+  if (!role.leads && !role.root) builder.receive(role.local.rank_of(role.leader), result);
   return builder.finish();
 }
 
 Schedule barrier_innetwork(const Problem& problem) {
-  if (problem.group.size == 1) return copy_of_one(problem);
+  if (problem.group.size == 1) return copy_of_input(problem);
   Builder builder;
-  const Hosts hosts(problem);
-  const Group local = hosts.local();
-  const u32 leader = hosts.local_leader(any_root);
-  const bool leads = local.index == leader;
+  const Role role(problem);
   const auto with_others = [&](void (Builder::*signal)(u32 peer)) {
-    for (u32 member = 0; member < local.size; ++member)
-      if (leads ? member != leader : member == leader) (builder.*signal)(local.rank_of(member));
+    for (u32 member = 0; member < role.local.size; ++member)
+      if (role.leads ? member != role.leader : member == role.leader) (builder.*signal)(role.local.rank_of(member));
     builder.end_round();
   };
-  with_others(leads ? &Builder::receive_signal : &Builder::send_signal);
-  if (leads) builder.aggregate_signal();
+  with_others(role.leads ? &Builder::receive_signal : &Builder::send_signal);
+  if (role.leads) builder.aggregate_signal();
   builder.end_round();
-  with_others(leads ? &Builder::send_signal : &Builder::receive_signal);
+  with_others(role.leads ? &Builder::send_signal : &Builder::receive_signal);
   return builder.finish();
 }
 

@@ -19,6 +19,12 @@ RangePlace range_within(Span whole, Blocks blocks) {
 
 }  // namespace
 
+Schedule copy_of_input(const Problem& problem) {
+  Builder builder;
+  if (!problem.in_place && !problem.input.empty()) builder.copy(in(problem.input[0]), out(problem.output[0]));
+  return builder.finish();
+}
+
 void ring_reduce_scatter(Builder& builder, const Group& group, const Place& own, const Place& partial, bool complete) {
   for (u32 step = 1; step < group.size; ++step) {
     const u32 give = group.before(step);

@@ -11,6 +11,9 @@ namespace softib::coll {
 using Place = std::function<Span(u32 block)>;
 using RangePlace = std::function<Span(u32 first, u32 last)>;  // of adjoining blocks
 
+// What remains of a collective of one member: its input is the result. Barriers have none.
+[[nodiscard]] Schedule copy_of_input(const Problem& problem);
+
 // My block of the reduction comes to lie at partial(index). `own` is where my contributions lie, `partial` where what
 // is not yet complete may; with `complete` nothing else comes to the result.
 //

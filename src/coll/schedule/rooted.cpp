@@ -32,12 +32,6 @@ void scatter_to_owners(Builder& builder, const Group& rotated, const Blocks& blo
   builder.end_round();
 }
 
-Schedule reduce_alone(const Problem& problem) {
-  Builder builder;
-  if (!problem.in_place) builder.copy(in(problem.input[0]), out(problem.output[0]));
-  return builder.finish();
-}
-
 }  // namespace
 
 Schedule broadcast_binomial(const Problem& problem) {
@@ -79,21 +73,21 @@ Schedule broadcast_scatter_all_gather(const Problem& problem) {
 }
 
 Schedule reduce_binomial(const Problem& problem) {
-  if (problem.group.size == 1) return reduce_alone(problem);
+  if (problem.group.size == 1) return copy_of_input(problem);
   Builder builder;
   binomial_reduce(builder, problem.group, problem.root, in(problem.input[0]), out(problem.output[0]), true);
   return builder.finish();
 }
 
 Schedule reduce_direct(const Problem& problem) {
-  if (problem.group.size == 1) return reduce_alone(problem);
+  if (problem.group.size == 1) return copy_of_input(problem);
   Builder builder;
   direct_reduce(builder, problem.group, problem.root, in(problem.input[0]), out(problem.output[0]), true);
   return builder.finish();
 }
 
 Schedule reduce_chain(const Problem& problem) {
-  if (problem.group.size == 1) return reduce_alone(problem);
+  if (problem.group.size == 1) return copy_of_input(problem);
   Builder builder;
   const Group chain = problem.group.from(problem.root);
   Span sum = in(problem.input[0]);
@@ -109,7 +103,7 @@ Schedule reduce_chain(const Problem& problem) {
 
 Schedule reduce_reduce_scatter_gather(const Problem& problem) {
   const Group& group = problem.group;
-  if (group.size == 1) return reduce_alone(problem);
+  if (group.size == 1) return copy_of_input(problem);
   Builder builder;
   const Blocks blocks = even_blocks(problem.input[0], group.size, problem.granule);
   const Blocks results = even_blocks(problem.output[0], group.size, problem.granule);

@@ -88,13 +88,8 @@ TuneLine parse_tune_line(int argc, const char* const* argv) {
   CLI::App app("Measures how collectives are done best here, and writes it down for the library.", "softib coll tune");
   app.footer(tune_footer);
   add_options(app, line.options, ordinary);
-  try {
-    app.parse(reversed_words(argc, argv));
-  } catch (const CLI::ParseError& error) {
-    line.kind = error.get_exit_code() == 0 ? CommandLine::Kind::help : CommandLine::Kind::refused;
-    line.text = error.get_exit_code() == 0 ? app.help() : error.what();
-    return line;
-  }
+  line.kind = parse_words(app, argc, argv, line.text);
+  if (line.kind != CommandLine::Kind::run) return line;
   if (ordinary) line.options.run.memory = Memory::ordinary;
   std::vector<std::string>& names = line.options.collectives;
   for (auto name = names.begin(); name != names.end();)
