@@ -52,6 +52,8 @@ total() { python3 tests/summary.py "${results[@]}"; }
 fail() {
   printf '\nFAILED: %s. The end of its log (%s):\n\n' "$1" "$2"
   tail -n 60 "$2"
+  # Last, since some only see the end of it.
+  [[ -n ${3:-} ]] && python3 tests/summary.py --failures "$3"
   printf '\nFAILED: %s\n' "$1"
   local counted
   counted=$(total)
@@ -116,7 +118,7 @@ ctests() {
   ((status == 0)) || head -n 50 "$logs/report-$preset".* >>"$log" 2>/dev/null || true
   details=$logs/${name//[^a-z0-9]/-}.details.log
   cp "build/$preset/Testing/Temporary/LastTest.log" "$details" 2>/dev/null && results+=(--ctest "$details")
-  ((status == 0)) || fail "$name" "$log"
+  ((status == 0)) || fail "$name" "$log" "$details"
   printf '   %s (%d s)\n' "$(python3 tests/summary.py --ctest "$details")" $((SECONDS - begin))
 }
 

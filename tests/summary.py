@@ -2,6 +2,7 @@
 """Adds up what test logs say and prints `N passed, N failed, N skipped`.
 
     summary.py [--ctest LastTest.log]... [--log FILE]...
+    summary.py --failures LastTest.log      the lines that tell why its tests failed, instead
 
 A ctest log counts what each test counted itself (a line `N passed, N failed, N skipped`, GoogleTest's or unittest's
 totals), else one a test. In a plain log all such lines count.
@@ -17,6 +18,9 @@ GTEST_SKIPPED = re.compile(r"^\[  SKIPPED \] (\d+) tests?,", re.M)
 GTEST_FAILED = re.compile(r"^\[  FAILED  \] (\d+) tests?,", re.M)
 UNITTEST = re.compile(r"^Ran (\d+) tests? in .*?\n\n(OK|FAILED)(.*)$", re.M | re.S)
 SECTION = re.compile(r"^\d+/\d+ Testing: .*?(?=^\d+/\d+ Testing: |^End testing: |\Z)", re.M | re.S)
+
+GTEST_CASE = re.compile(r"^\[ RUN      \] (\S+)\n.*?^\[  FAILED  \] \1 \(.*?$", re.M | re.S)
+LINES_OF_A_FAILURE = 25
 
 
 def first_number(pattern, text):
@@ -54,11 +58,33 @@ def count_section(text):
     return counted
 
 
+def last_lines(text):
+    return ["  " + line for line in text.splitlines() if line.strip()][-LINES_OF_A_FAILURE:]
+
+
+def failures(text):
+    """Of each failed ctest entry its name and the last lines it wrote; of GoogleTest those of each failed case."""
+    told = []
+    for section in SECTION.findall(text):
+        if count_section(section)[1] == 0:
+            continue
+        told.append(section.splitlines()[0].split("Testing: ")[-1] + ":")
+        cases = [case.group(0) for case in GTEST_CASE.finditer(section)]
+        for case in cases or [section.split("\nOutput:\n", 1)[-1].split("<end of output>")[0]]:
+            told += last_lines(case)
+    return "\n".join(told)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ctest", action="append", default=[])
     parser.add_argument("--log", action="append", default=[])
+    parser.add_argument("--failures")
     arguments = parser.parse_args()
+    if arguments.failures:
+        with open(arguments.failures, errors="replace") as file:
+            print(failures(file.read()))
+        return
     counts = []
     for name in arguments.ctest:
         with open(name, errors="replace") as file:

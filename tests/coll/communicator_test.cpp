@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <barrier>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -438,6 +439,7 @@ TEST(Communicator, TheSurvivorsMakeANewOne) {
   World world(seed_of_test());
   const UniqueId id = world.new_id();
   const Ground ground = world.ground();
+  std::barrier everybody_has_the_sum(5);
   World::run_threads(5, [&](u32 rank) {
     Config config;
     config.timeout = std::chrono::seconds(20);
@@ -445,6 +447,8 @@ TEST(Communicator, TheSurvivorsMakeANewOne) {
     ASSERT_TRUE(made);
     Communicator& communicator = **made;
     expect_sum_of_ranks(communicator);
+    // An abort ends what the others have not ended yet, be their data there or not.
+    everybody_has_the_sum.arrive_and_wait();
     if (rank == 1 || rank == 4) {
       communicator.abort("has had enough");
       return;
