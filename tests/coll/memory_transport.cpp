@@ -63,6 +63,11 @@ class MemoryTransport final : public Transport {
     const auto loan = loans_.find(&receive);
     if (loan == loans_.end()) return;
     const std::lock_guard lock(hub_->mutex);
+    if (chance(2)) {
+      receive.state = State::waiting;
+      returning_.push_back(&receive);
+      return;
+    }
     loan->second->fate = Parcel::Fate::taken;
     loans_.erase(loan);
   }
@@ -85,6 +90,7 @@ class MemoryTransport final : public Transport {
       at = received_.erase(at);
       moved = true;
     }
+    moved |= give_back();
     std::erase_if(sent_, [&](const Sent& sent) {
       const bool over = sent.copied || sent.parcel->fate == Parcel::Fate::taken;
       if (sent.parcel->fate == Parcel::Fate::failed)
@@ -106,6 +112,9 @@ class MemoryTransport final : public Transport {
       if (receive->peer == peer) fail(*receive);
     std::erase_if(sent_, [peer](const Sent& sent) { return sent.send->peer == peer; });
     std::erase_if(received_, [peer](const Receive* receive) { return receive->peer == peer; });
+    for (Receive* receive : returning_)
+      if (receive->peer == peer) fail(*receive);
+    std::erase_if(returning_, [peer](const Receive* receive) { return receive->peer == peer; });
     std::erase_if(loans_, [peer](const auto& loan) {
       if (loan.first->peer != peer) return false;
       loan.second->fate = Parcel::Fate::taken;
@@ -124,6 +133,17 @@ class MemoryTransport final : public Transport {
 
   bool chance(u32 of) { return random_() % of == 0; }
   static void fail(Operation& operation) { operation.state = State::failed; }
+
+  bool give_back() {
+    return std::erase_if(returning_, [this](Receive* receive) {
+             if (chance(2)) return false;
+             const auto loan = loans_.find(receive);
+             loan->second->fate = Parcel::Fate::taken;
+             loans_.erase(loan);
+             receive->state = State::done;
+             return true;
+           }) != 0;
+  }
 
   bool deliver(Receive& receive) {
     const auto channel = hub_->channels.find({receive.peer, rank_, receive.stream});
@@ -168,6 +188,7 @@ class MemoryTransport final : public Transport {
   std::list<Sent> sent_;
   std::list<Receive*> received_;
   std::map<Receive*, std::shared_ptr<Parcel>> loans_;
+  std::list<Receive*> returning_;  // loans too; their senders don't know it yet
   std::set<u32> gone_;
 };
 

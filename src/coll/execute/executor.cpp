@@ -361,6 +361,9 @@ void Executor::reduce(Run& run, LaneRun& lane, const Step& step) {
     if (source == no_step) continue;
     Receive& receive = lane.slots[source].receive;
     routes_.to(receive.peer).release(receive);
+    if (receive.state == State::done) continue;
+    ++pending_[routes_.by_peer[receive.peer]];
+    lane.lent.push_back(source);
   }
 }
 

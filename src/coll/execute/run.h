@@ -59,7 +59,7 @@ struct LaneRun {
   u32 round = 0;
   std::vector<Slot> slots;   // by step
   std::vector<u32> waiting;  // steps of the round that are not over
-  std::vector<u32> lent;     // sends of lent memory that have not come back
+  std::vector<u32> lent;     // sends of lent memory that have not come back, receives of it not given back yet
   std::byte* scratch = nullptr;
   std::vector<std::byte> kept;  // the memory of little scratch
 };

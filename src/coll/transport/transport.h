@@ -47,6 +47,8 @@ struct Operation {
   u64 token = 0;     // a key, slot or sequence number
 };
 
+// What is done needs nothing more of this rank: its peers' parts end though it never calls again.
+
 // Done when its memory may be written again; with `lend`, when the receiver has given it back.
 struct Send : Operation {
   const void* memory = nullptr;
@@ -81,7 +83,8 @@ class Transport {
   // Begin an operation. It may be done or failed on return, and then progress() does not report it.
   virtual void send(Send& send) = 0;
   virtual void receive(Receive& receive) = 0;
-  // The receiver of lent data has read it.
+  // The receiver of lent data has read it. Where that can't be told to the sender at once, the operation waits again,
+  // and is done when it is told.
   virtual void release(Receive& receive) = 0;
 
   // Moves operations on without waiting. True if anything moved: callers spin for a while after that.

@@ -38,8 +38,10 @@ void Incoming::receive_early(Receive& receive) {
 void Incoming::release(Receive& receive) {
   if (receive.data == receive.memory || !receive.data) return;
   // If the peer gave up meanwhile, anything may have been read.
-  if (still_valid()) answers_.say(LineKind::finished, receive.token);
   receive.data = nullptr;
+  if (!still_valid()) return;
+  receive.state = State::waiting;
+  answers_.say_finished(receive.token, receive);
 }
 
 bool Incoming::poll_lines() {
@@ -132,6 +134,13 @@ inline void Incoming::done(Receive& receive) {
   --waiting_;
 }
 
+// The data is here, and the sender is to hear of it.
+void Incoming::finished(Receive& receive) {
+  receive.data = receive.memory;
+  --waiting_;
+  answers_.say_finished(receive.token, receive);
+}
+
 void Incoming::failed(Receive& receive) {
   receive.state = State::failed;
   --waiting_;
@@ -163,8 +172,7 @@ bool Incoming::begin(Receive& receive, const Announcement& announcement) {
   receive.token = announcement.token;
   receive.progress = 0;
   if (receive.bytes == 0) {
-    answers_.say(LineKind::finished, receive.token);
-    done(receive);
+    finished(receive);
     return true;
   }
   if (ask_for_write(receive, announcement)) return true;
@@ -252,8 +260,7 @@ bool Incoming::pull_some() {
   }
   if (!still_valid() || receive.progress < receive.bytes) return true;
   pulls_.pop_front();
-  answers_.say(LineKind::finished, pull.token);
-  done(receive);
+  finished(receive);
   return true;
 }
 

@@ -65,6 +65,7 @@ class Incoming {
   bool take_chunks();
   void hand(Receive& receive, const std::byte* data, u64 bytes, u64 streamed_from);
   void done(Receive& receive);
+  void finished(Receive& receive);
   void failed(Receive& receive);
   bool fits(Receive& receive, u64 bytes);
   void publish();

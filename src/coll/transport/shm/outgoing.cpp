@@ -17,9 +17,9 @@ void Outgoing::send_otherwise(Send& send) {
   held_ = true;
 }
 
-void Outgoing::say(LineKind kind, u64 token, u64 place) {
-  if (controls_.empty() && has_line()) return put_control({kind, token, place});
-  controls_.push_back({kind, token, place});
+void Outgoing::say(const Control& control) {
+  if (controls_.empty() && has_line()) return put_control(control);
+  controls_.push_back(control);
   held_ = true;
 }
 
@@ -28,6 +28,8 @@ void Outgoing::put_control(const Control& control) {
   line.name = control.token;
   std::memcpy(line.payload.data(), &control.place, sizeof control.place);
   publish(line, control.kind, 0);
+  if (control.kind == LineKind::written) end(*slot_of(control.token));
+  if (control.ends) control.ends->state = State::done;
 }
 
 // Sees what the peer has taken out meanwhile. False if its numbers can't be.
@@ -192,9 +194,7 @@ bool Outgoing::write_some() {
   }
   if (send.progress < send.bytes) return true;
   writes_.pop_front();
-  const u64 token = send.token;
-  end(*slot_of(token));
-  say(LineKind::written, token);
+  say(LineKind::written, send.token);
   return true;
 }
 
@@ -218,6 +218,8 @@ void Outgoing::fail_all() {
     if (slot.send) slot.send->state = State::failed;
   while (pushing_.pop()) {
   }
+  for (const Control& control : controls_)
+    if (control.ends) control.ends->state = State::failed;
   writes_.clear();
   slots_.clear();
   free_slots_.clear();

@@ -30,8 +30,11 @@ class Outgoing {
     else
       send_otherwise(send);
   }
-  // A line about a message of the peer's, or that one of this rank's is written.
-  void say(LineKind kind, u64 token, u64 place = Announcement::nowhere);
+  // A line about a message of the peer's.
+  void say(LineKind kind, u64 token, u64 place = Announcement::nowhere) { say({kind, token, place, nullptr}); }
+  // The last line about a message that the peer sent: `receive` is done when that line is out, and no earlier.
+  // Whoever is done may never come back here, and the peer would wait.
+  void say_finished(u64 token, Receive& receive) { say({LineKind::finished, token, Announcement::nowhere, &receive}); }
   // What the peer says about a message that was announced to it. False: that makes no sense.
   [[nodiscard]] bool requested(u64 token);
   [[nodiscard]] bool finished(u64 token);
@@ -57,6 +60,7 @@ class Outgoing {
     LineKind kind;
     u64 token;
     u64 place;
+    Receive* ends;  // or nullptr
   };
   // An announced message that this rank writes to where it belongs.
   struct Write {
@@ -86,6 +90,7 @@ class Outgoing {
     line.head.store(head.word(), std::memory_order_release);
     ++lines_;
   }
+  void say(const Control& control);
   void put_control(const Control& control);
   void note_held() { held_ = !queue_.empty() || !controls_.empty() || !pushing_.empty() || !writes_.empty(); }
   [[nodiscard]] Line& next_line() { return channel_.lines[lines_ % line_count]; }
