@@ -57,7 +57,7 @@ class Madness {
   explicit Madness(u64 seed) : random_(seed) {
     key_ = {random_(), random_()};
     if (seed % 2) peer_.process = shm::ProcessMemory::of(::getpid(), key_, reinterpret_cast<u64>(&key_));
-    incoming_.emplace(channels_.in(), outgoing_, *arena_, peer_, scratch_.data(), health_);
+    incoming_.emplace(channels_.in(), outgoing_, *arena_, peer_, scratch_.data(), nullptr, health_);
   }
 
   void run() {
@@ -298,7 +298,7 @@ class WriterTest : public testing::Test {
   shm::Health health_;
   shm::Outgoing outgoing_{channels_.out(), channels_.in().sender, *arena_, peer_, health_};
   std::vector<std::byte> scratch_ = std::vector<std::byte>(shm::Incoming::scratch_bytes);
-  shm::Incoming incoming_{channels_.in(), outgoing_, *arena_, peer_, scratch_.data(), health_};
+  shm::Incoming incoming_{channels_.in(), outgoing_, *arena_, peer_, scratch_.data(), nullptr, health_};
 };
 
 TEST_F(WriterTest, stopped_within_a_piece_reaches_nobody_once_given_up) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <fstream>
 #include <map>
+#include <optional>
 
 #include "transport_contract.h"
 
@@ -35,7 +36,7 @@ class Blocks : public std::enable_shared_from_this<Blocks> {
 // Of each rank its own: one of a thread, or of the process.
 thread_local std::shared_ptr<Blocks> blocks_of_rank;
 
-TransportKind shm_kind(std::string name, bool read_peers, bool in_arena) {
+TransportKind shm_kind(std::string name, std::optional<bool> read_peers, bool in_arena) {
   TransportKind kind;
   kind.name = std::move(name);
   kind.create = [read_peers](Bootstrap& bootstrap, std::span<const u32> peers) {
@@ -45,7 +46,7 @@ TransportKind shm_kind(std::string name, bool read_peers, bool in_arena) {
   };
   if (in_arena) kind.allocate = [](Transport&, u64 bytes) { return blocks_of_rank->take(bytes); };
   // Chunks are the way that sanitizers can follow.
-  kind.threads = !read_peers && !in_arena;
+  kind.threads = read_peers == false && !in_arena;
   return kind;
 }
 
@@ -55,6 +56,9 @@ INSTANTIATE_TEST_SUITE_P(Read, TransportContract, testing::ValuesIn(contract_set
                          setting_name);
 INSTANTIATE_TEST_SUITE_P(Chunks, TransportContract,
                          testing::ValuesIn(contract_settings(shm_kind("chunks", false, false))), setting_name);
+// The ways take turns until both are known.
+INSTANTIATE_TEST_SUITE_P(Tried, TransportContract,
+                         testing::ValuesIn(contract_settings(shm_kind("tried", std::nullopt, false))), setting_name);
 INSTANTIATE_TEST_SUITE_P(Arena, TransportContract, testing::ValuesIn(contract_settings(shm_kind("arena", false, true))),
                          setting_name);
 

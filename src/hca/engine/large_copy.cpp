@@ -60,29 +60,6 @@ void copy_with(Stores stores, u8* to, const u8* from, u64 length) {
     std::memmove(to, from, length);
 }
 
-StoreChoice::Turn StoreChoice::next() {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  const u64 cached = cost(Stores::cached).load(relaxed);
-  const u64 streaming = cost(Stores::streaming).load(relaxed);
-  const u32 turn = turns_.load(relaxed);
-  turns_.store(turn + 1, relaxed);
-  const bool ends_try = turn % turns_in_a_try == turns_in_a_try - 1;
-  if (cached == 0) return {Stores::cached, ends_try};
-  if (streaming == 0) return {Stores::streaming, ends_try};
-  const bool tries = turn % turns_between_tries < turns_in_a_try;
-  const Stores stores = (cached <= streaming) != tries ? Stores::cached : Stores::streaming;
-  return {stores, tries ? ends_try : turn % turns_between_looks == turns_between_looks - 1};
-}
-
-// A copy during which the thread lost its processor tells nothing: one observation at most doubles.
-void StoreChoice::learn(Stores used, u64 bytes, u64 nanoseconds) {
-  constexpr u64 mebibyte = u64{1} << 20;
-  constexpr auto relaxed = std::memory_order_relaxed;
-  const u64 seen = std::max<u64>(nanoseconds * mebibyte / bytes, 1);
-  const u64 known = cost(used).load(relaxed);
-  cost(used).store(known == 0 ? seen : (known + std::min(seen, 2 * known) + 1) / 2, relaxed);
-}
-
 void copy_large(u8* to, const u8* from, u64 length) {
   using Clock = std::chrono::steady_clock;
   StoreChoice& choice = choice_for(length);

@@ -176,11 +176,29 @@ bool Incoming::begin(Receive& receive, const Announcement& announcement) {
     return true;
   }
   if (ask_for_write(receive, announcement)) return true;
-  if (announcement.place != Announcement::nowhere || peer_.process.readable()) return begin_pull(receive, announcement);
+  if (announcement.place != Announcement::nowhere || way_of(receive) == Fetch::read)
+    return begin_pull(receive, announcement);
   answers_.say(LineKind::request, receive.token);
   chunked_.push(receive);
   fetching_ = true;
   return true;
+}
+
+Fetch Incoming::way_of(const Receive& receive) {
+  if (!peer_.process.readable()) return Fetch::chunks;
+  if (!choices_) return Fetch::read;
+  if (fetching_) return burst_.way;
+  const auto [way, timed] = choices_->of(receive).next();
+  burst_ = {way, nullptr, {}};
+  if (timed) burst_ = {way, &receive, std::chrono::steady_clock::now()};
+  return way;
+}
+
+void Incoming::note_time(const Receive& receive) {
+  if (burst_.timed != &receive) return;
+  burst_.timed = nullptr;
+  const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - burst_.begin;
+  choices_->of(receive).learn(burst_.way, receive.bytes, static_cast<u64>(time.count()));
 }
 
 // False: there is another way.
@@ -260,6 +278,7 @@ bool Incoming::pull_some() {
   }
   if (!still_valid() || receive.progress < receive.bytes) return true;
   pulls_.pop_front();
+  note_time(receive);
   finished(receive);
   return true;
 }
@@ -277,6 +296,7 @@ bool Incoming::take_chunks() {
     moved = true;
     if (receive.progress < receive.bytes) continue;
     chunked_.pop();
+    note_time(receive);
     done(receive);
   }
   return moved;
@@ -303,6 +323,7 @@ void Incoming::fail_all() {
   while (Operation* receive = chunked_.pop()) receive->state = State::failed;
   for (const Pull& pull : pulls_) pull.receive->state = State::failed;
   pulls_.clear();
+  burst_.timed = nullptr;
   matches_.forget_early();
   fetching_ = false;
   waiting_ = 0;

@@ -1,17 +1,27 @@
 // The direction from one peer: what it writes into the channel in this rank's memory, and what it announces.
 #pragma once
 
+#include <chrono>
 #include <deque>
 
+#include "coll/transport/shm/fetch_choice.h"
 #include "coll/transport/shm/outgoing.h"
 
 namespace softib::coll::shm {
 
 class Incoming {
  public:
-  // `scratch`: scratch_bytes for what a sink takes. What must be said to the peer goes through `answers`.
-  Incoming(Channel& channel, Outgoing& answers, Arena& arena, PeerMemory& peer, std::byte* scratch, Health& health)
-      : channel_(channel), answers_(answers), arena_(arena), peer_(peer), scratch_(scratch), health_(health) {}
+  // `scratch`: scratch_bytes for what a sink takes. What must be said to the peer goes through `answers`. Without
+  // `choices` the peer's process is read wherever that is allowed.
+  Incoming(Channel& channel, Outgoing& answers, Arena& arena, PeerMemory& peer, std::byte* scratch,
+           FetchChoices* choices, Health& health)
+      : channel_(channel),
+        answers_(answers),
+        arena_(arena),
+        peer_(peer),
+        scratch_(scratch),
+        choices_(choices),
+        health_(health) {}
   static constexpr u64 scratch_bytes = u64{128} << 10;
 
   // True if anything moved, if only this receive.
@@ -40,6 +50,12 @@ class Incoming {
     const std::byte* mapped;  // nullptr: by address
     u64 address;
   };
+  // Messages that are under way together go the same way; the time of the first one tells what it costs.
+  struct Burst {
+    Fetch way = Fetch::chunks;
+    const Receive* timed = nullptr;  // or none
+    std::chrono::steady_clock::time_point begin{};
+  };
 
   // Takes out all lines that are full.
   bool poll() {
@@ -57,6 +73,8 @@ class Incoming {
   [[nodiscard]] bool keep(Stream stream, const std::byte* data, u64 bytes);
   [[nodiscard]] bool deliver(Receive& receive, const std::byte* data, u64 bytes);
   [[nodiscard]] bool begin(Receive& receive, const Announcement& announcement);
+  [[nodiscard]] Fetch way_of(const Receive& receive);
+  void note_time(const Receive& receive);
   [[nodiscard]] bool begin_pull(Receive& receive, const Announcement& announcement);
   [[nodiscard]] bool ask_for_write(Receive& receive, const Announcement& announcement);
   [[nodiscard]] bool take_written(u64 token);
@@ -76,6 +94,7 @@ class Incoming {
   Arena& arena_;
   PeerMemory& peer_;
   std::byte* scratch_;
+  FetchChoices* choices_;
   Health& health_;
   u64 lines_ = 0;
   u64 data_ = 0;
@@ -84,6 +103,7 @@ class Incoming {
   u64 early_cost_ = 0;
   u32 waiting_ = 0;        // receives that are neither done nor failed
   bool fetching_ = false;  // one of the next two has something
+  Burst burst_;
   std::deque<Pull> pulls_;
   Fifo<Operation> chunked_;  // in the order of the requests
   Fifo<Operation> placed_;   // the peer writes them, in this order

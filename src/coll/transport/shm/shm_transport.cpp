@@ -18,13 +18,13 @@ namespace {
 
 struct SharedPeer {
   SharedPeer(u32 peer_rank, std::string for_people, Mapping mapping, Channel& in, Arena& arena, PeerMemory its_memory,
-             std::byte* scratch)
+             std::byte* scratch, FetchChoices* choices)
       : rank(peer_rank),
         name(std::move(for_people)),
         theirs(std::move(mapping)),
         memory(std::move(its_memory)),
         outgoing(*reinterpret_cast<Channel*>(theirs.data()), in.sender, arena, memory, health),
-        incoming(in, outgoing, arena, memory, scratch, health) {}
+        incoming(in, outgoing, arena, memory, scratch, choices, health) {}
 
   [[nodiscard]] bool idle() const { return incoming.idle() && outgoing.idle(); }
 
@@ -145,11 +145,12 @@ class ShmTransport final : public Transport {
     auto theirs = Mapping::of(received.channels.get(), offset, sizeof(Channel));
     if (!theirs) return fmt::format("can't map memory of rank {}: {}", member.rank, error_text(theirs.error()));
     PeerMemory memory{std::move(*arena), {}, received.process};
-    if (options.read_peers.value_or(crowded_))
+    if (options.read_peers.value_or(true))
       memory.process = ProcessMemory::of(received.process, received.key, received.key_address);
+    FetchChoices* choices = options.read_peers || crowded_ ? nullptr : &choices_;
     auto* channels = reinterpret_cast<Channel*>(mine_.data());
     peers_.push_back(std::make_unique<SharedPeer>(member.rank, name_of(member), std::move(*theirs), channels[index],
-                                                  *arena_, std::move(memory), scratch_.data()));
+                                                  *arena_, std::move(memory), scratch_.data(), choices));
     by_rank_[member.rank] = peers_.back().get();
     return {};
   }
@@ -197,7 +198,8 @@ class ShmTransport final : public Transport {
 
   std::shared_ptr<Arena> arena_;
   bool crowded_ = false;  // more ranks than processors
-  Key key_{};             // peers read it, to see whether they can
+  FetchChoices choices_;
+  Key key_{};  // peers read it, to see whether they can
   Mapping mine_;
   std::vector<std::byte> scratch_;
   std::vector<std::unique_ptr<SharedPeer>> peers_;

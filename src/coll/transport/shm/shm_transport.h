@@ -11,9 +11,9 @@
 namespace softib::coll::shm {
 
 struct Options {
-  // Large messages of ordinary memory: whether the receiver reads them in the sender's process, where the kernel allows
-  // that. Else both sides copy at once, by way of chunks, which is quicker as long as both are running: so by default
-  // it is done if there are more ranks on this host than processors.
+  // Long messages of ordinary memory: whether the receiver reads them in the sender's process, where the kernel allows
+  // that, or both sides copy at once, by way of chunks. By default the former if there are more ranks on this host than
+  // processors, else what turns out to be quicker.
   std::optional<bool> read_peers;
 };
 
