@@ -110,7 +110,7 @@ class World {
   ipc::Qp& record(u32 qpn) { return segment_->qps[qpn]; }
   std::vector<ib_uverbs_wc> poll(u32 cq, u32 most = 64);
   // Polls until `count` completions came or two seconds have passed.
-  std::vector<ib_uverbs_wc> wait_for(u32 cq, u32 count, int timeout_ms = 2000);
+  std::vector<ib_uverbs_wc> wait_for(u32 cq, u32 count, int timeout_ms = 20'000);
   // Rings the doorbell of the owner.
   int ring(u32 qpn) { return engine(record(qpn).owner).doorbell(qpn, verbs_context); }
 
