@@ -40,7 +40,6 @@ class MadLayer {
   void close(u32 file);
   [[nodiscard]] bool is_open(u32 file) const { return files_.contains(file); }
   [[nodiscard]] std::vector<u32> files_of(u32 port) const;
-  [[nodiscard]] size_t open_files() const { return files_.size(); }
 
   // The agent's number within the file. EINVAL: no such file, or what check() refuses, or methods that another agent of
   // the port has; ENOMEM: the file has agents_per_file.
