@@ -10,7 +10,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "call_trial.h"
@@ -518,6 +523,133 @@ TEST(Communicator, WhatEndsWhileARankLiesDownToSleepIsSeen) {
       ASSERT_TRUE(done) << done.error().text;
       EXPECT_EQ(sum, 3);
     }
+  });
+}
+
+// What a rank's transport was told of its runs' buffers.
+struct Loans {
+  std::multiset<std::pair<const std::byte*, u64>> out;
+  u32 borrowed = 0;
+  std::map<const std::byte*, u64> hinted;
+  u32 strangers = 0;  // long messages outside of all of that
+};
+
+class NotesLoans final : public Transport {
+ public:
+  NotesLoans(std::unique_ptr<Transport> inner, Loans& loans) : inner_(std::move(inner)), loans_(loans) {}
+  [[nodiscard]] const char* name() const override { return inner_->name(); }
+  void send(Send& send) override {
+    note(send.memory, send.bytes);
+    inner_->send(send);
+  }
+  void receive(Receive& receive) override {
+    if (receive.sink == nullptr) note(receive.memory, receive.bytes);
+    inner_->receive(receive);
+  }
+  void release(Receive& receive) override { inner_->release(receive); }
+  bool progress() override { return inner_->progress(); }
+  void give_up(u32 peer) override { inner_->give_up(peer); }
+  [[nodiscard]] std::optional<PeerFailure> broken() override { return inner_->broken(); }
+  [[nodiscard]] bool arm() override { return inner_->arm(); }
+  void borrow_memory(const void* memory, u64 bytes) override {
+    loans_.out.emplace(static_cast<const std::byte*>(memory), bytes);
+    ++loans_.borrowed;
+  }
+  void give_memory_back(const void* memory, u64 bytes) override {
+    const auto loan = loans_.out.find({static_cast<const std::byte*>(memory), bytes});
+    ASSERT_NE(loan, loans_.out.end());
+    loans_.out.erase(loan);
+  }
+
+  void hint_memory(const void* memory, u64 bytes) override {
+    loans_.hinted[static_cast<const std::byte*>(memory)] = bytes;
+  }
+  void forget_memory(const void* memory, u64 bytes) override {
+    EXPECT_EQ(loans_.hinted[static_cast<const std::byte*>(memory)], bytes);
+    loans_.hinted.erase(static_cast<const std::byte*>(memory));
+  }
+
+ private:
+  void note(const void* memory, u64 bytes) {
+    const auto* begin = static_cast<const std::byte*>(memory);
+    const auto covers = [&](const auto& range) {
+      return range.first <= begin && begin + bytes <= range.first + range.second;
+    };
+    const bool known = std::any_of(loans_.out.begin(), loans_.out.end(), covers) ||
+                       std::any_of(loans_.hinted.begin(), loans_.hinted.end(), covers);
+    if (bytes >= 32'768 && !known) ++loans_.strangers;
+  }
+
+  std::unique_ptr<Transport> inner_;
+  Loans& loans_;
+};
+
+// Two ranks on such transports.
+void run_noting(const std::function<void(Communicator&, Loans&)>& body) {
+  World world(seed_of_test());
+  const UniqueId id = world.new_id();
+  World::run_threads(2, [&](u32 rank) {
+    Loans loans;
+    Ground ground = world.ground();
+    ground.connect = [connect = ground.connect, &loans](Bootstrap& bootstrap, const Environment& environment) {
+      Outcome<Links> links = connect(bootstrap, environment);
+      for (auto& transport : links->routes.transports)
+        transport = std::make_unique<NotesLoans>(std::move(transport), loans);
+      return links;
+    };
+    auto communicator = Communicator::create_on(ground, id, 2, rank, {std::chrono::seconds(10), "lenders"});
+    ASSERT_TRUE(communicator) << communicator.error().text;
+    body(**communicator, loans);
+    communicator->reset();
+    EXPECT_TRUE(loans.out.empty() && loans.hinted.empty());
+  });
+}
+
+TEST(Communicator, BuffersAreLentToTransportsForTheRunAndNoLonger) {
+  constexpr u64 count = 1 << 20;
+  run_noting([](Communicator& communicator, Loans& loans) {
+    std::vector<i32> in(2 * count, 1);
+    std::vector<i32> out(2 * count);
+    for (const i32* input : {static_cast<const i32*>(in.data()), static_cast<const i32*>(out.data())}) {
+      const Started started = communicator.start_all_reduce(input, out.data(), count, {DataType::int32});
+      ASSERT_TRUE(started && communicator.wait(*started));
+      EXPECT_TRUE(loans.out.empty());
+    }
+    // Several at once, of inputs that overlap.
+    std::vector<Started> started;
+    started.push_back(communicator.start_all_reduce(in.data(), out.data(), count, {DataType::int32}));
+    started.push_back(communicator.start_all_reduce(in.data() + 1000, out.data() + count, count, {DataType::int32}));
+    for (const Started& each : started) ASSERT_TRUE(each && communicator.wait(*each));
+    EXPECT_TRUE(loans.out.empty());
+    EXPECT_EQ(out[2 * count - 1], 2);
+    EXPECT_GE(loans.borrowed, 6U);
+    EXPECT_EQ(loans.strangers, 0U);
+  });
+}
+
+TEST(Communicator, ShortBuffersAreNotWorthLending) {
+  run_noting([](Communicator& communicator, Loans& loans) {
+    std::vector<i32> memory(1000, 1);
+    const Started started = communicator.start_all_reduce(memory.data(), memory.data(), 1000, {DataType::int32});
+    ASSERT_TRUE(started && communicator.wait(*started));
+    EXPECT_EQ(loans.borrowed, 0U);
+  });
+}
+
+TEST(Communicator, AbortTakesBuffersBack) {
+  std::promise<void> under_way;
+  run_noting([&](Communicator& communicator, Loans& loans) {
+    if (communicator.rank() == 1) {
+      under_way.get_future().wait();
+      return communicator.abort();
+    }
+    std::vector<i32> memory(1 << 20, 1);
+    const Started started = communicator.start_all_reduce(memory.data(), memory.data(), 1 << 20, {DataType::int32});
+    EXPECT_FALSE(loans.out.empty());
+    under_way.set_value();
+    ASSERT_TRUE(started);
+    EXPECT_FALSE(communicator.wait(*started));
+    EXPECT_TRUE(loans.out.empty());
   });
 }
 

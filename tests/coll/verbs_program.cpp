@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "coll/transport/verbs/registrar.h"
 #include "coll/transport/verbs/verbs.h"
 #include "transport_contract.h"
 
@@ -67,57 +68,237 @@ class VerbsTransportTest : public testing::Test {
 
 constexpr u64 large = u64{4} << 20;
 
+// Long enough to be held while it is borrowed.
+constexpr u64 longest = u64{16} << 20;
+
+void exchange(Node& node, std::byte* memory, u64 bytes) {
+  Send send{};
+  Receive receive{};
+  Operation& operation = node.rank() == 0 ? static_cast<Operation&>(send) : receive;
+  operation.peer = node.peer();
+  operation.stream = 1;
+  operation.bytes = bytes;
+  send.memory = receive.memory = memory;
+  if (node.rank() == 0)
+    node.transport().send(send);
+  else
+    node.transport().receive(receive);
+  EXPECT_TRUE(node.finish(operation));
+}
+
+enum class Vouched { for_good, while_borrowed, never };
+
 // The sender goes on writing while the receiver gives it up: not a byte comes afterwards.
-TEST_F(VerbsTransportTest, NothingIsWrittenAfterGivingUp) {
-  for (int round = 0; round < 20; round++) {
-    run_two([&](Node& node) {
-      std::vector<std::byte> memory(large, std::byte{7});
-      node.transport().hint_memory(memory.data(), memory.size());
-      if (node.rank() == 0) {
-        Send send = message<Send>(node, memory.data(), large);
-        node.transport().send(send);
-        for (int i = 0; i < 3000 && send.state == State::waiting; i++) node.transport().progress();
-        node.transport().give_up(node.peer());
-        node.meet();
-      } else {
-        Receive receive = message<Receive>(node, memory.data(), large);
-        node.transport().receive(receive);
-        for (int i = 0; i < round * 3; i++) node.transport().progress();
-        node.transport().give_up(node.peer());
-        std::fill(memory.begin(), memory.end(), std::byte{9});
-        node.meet();
-        EXPECT_EQ(std::count(memory.begin(), memory.end(), std::byte{9}), static_cast<std::ptrdiff_t>(large));
-      }
-      node.transport().forget_memory(memory.data(), memory.size());
-    });
+void give_up_in_the_middle(Node& node, Vouched vouched, int round) {
+  std::vector<std::byte> memory(longest, std::byte{7});
+  Transport& transport = node.transport();
+  if (vouched == Vouched::for_good) transport.hint_memory(memory.data(), longest);
+  if (vouched == Vouched::while_borrowed) transport.borrow_memory(memory.data(), longest);
+  // The first one is copied.
+  exchange(node, memory.data(), longest);
+  if (node.rank() == 0) {
+    Send send{};
+    send.peer = node.peer();
+    send.bytes = longest;
+    send.memory = memory.data();
+    transport.send(send);
+    for (int i = 0; i < 3000 && send.state == State::waiting; i++) transport.progress();
+    transport.give_up(node.peer());
+    node.meet();
+  } else {
+    Receive receive{};
+    receive.peer = node.peer();
+    receive.bytes = longest;
+    receive.memory = memory.data();
+    transport.receive(receive);
+    for (int i = 0; i < round * 3; i++) transport.progress();
+    transport.give_up(node.peer());
+    std::fill(memory.begin(), memory.end(), std::byte{9});
+    node.meet();
+    EXPECT_EQ(std::count(memory.begin(), memory.end(), std::byte{9}), static_cast<std::ptrdiff_t>(longest));
   }
+  if (vouched == Vouched::for_good) transport.forget_memory(memory.data(), longest);
+  if (vouched == Vouched::while_borrowed) transport.give_memory_back(memory.data(), longest);
+}
+
+TEST_F(VerbsTransportTest, NothingIsWrittenAfterGivingUp) {
+  for (const Vouched vouched : {Vouched::for_good, Vouched::while_borrowed, Vouched::never})
+    for (int round = 0; round < 7; round++) run_two([&](Node& node) { give_up_in_the_middle(node, vouched, round); });
 }
 
 // Nobody tells the transport that memory went away and other memory came to the same place.
+void exchange_with_other_memory(Node& node, u64 bytes, bool borrows) {
+  void* place = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  auto* memory = static_cast<std::byte*>(place);
+  for (u64 number = 0; number < 8; number++) {
+    if (node.rank() == 0) fill_pattern({memory, bytes}, number);
+    if (borrows) node.transport().borrow_memory(place, bytes);
+    // In pieces, as schedules do it.
+    for (u64 at = 0; at < bytes; at += bytes / 4) exchange(node, memory + at, bytes / 4);
+    if (borrows) node.transport().give_memory_back(place, bytes);
+    EXPECT_EQ(first_difference({memory, bytes}, number), bytes);
+    if (number % 2 == 0) continue;
+    munmap(place, bytes);
+    void* again = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    ASSERT_EQ(again, place);
+  }
+  munmap(place, bytes);
+  node.meet();
+}
+
 TEST_F(VerbsTransportTest, OtherMemoryAtTheSamePlace) {
+  for (const As as : {As::threads, As::processes})
+    for (const u64 bytes : {u64{128} << 10, large, longest})
+      for (const bool borrows : {false, true})
+        run_two([&](Node& node) { exchange_with_other_memory(node, bytes, borrows); }, as);
+}
+
+// Madvise takes pages away and leaves the mapping: what comes there next is not what was registered.
+TEST_F(VerbsTransportTest, PagesThatWereThrownAway) {
   run_two([](Node& node) {
-    void* place = mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    for (u64 number = 0; number < 8; number++) {
-      std::byte* bytes = static_cast<std::byte*>(place);
-      if (node.rank() == 0) {
-        fill_pattern({bytes, large}, number);
-        Send send = message<Send>(node, place, large);
-        node.transport().send(send);
-        EXPECT_TRUE(node.finish(send));
-      } else {
-        Receive receive = message<Receive>(node, place, large);
-        node.transport().receive(receive);
-        EXPECT_TRUE(node.finish(receive));
-        EXPECT_EQ(first_difference({bytes, large}, number), large);
-      }
-      if (number % 2 == 0) continue;
-      munmap(place, large);
-      void* again = mmap(place, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-      ASSERT_EQ(again, place);
+    void* place = mmap(nullptr, longest, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    auto* memory = static_cast<std::byte*>(place);
+    for (u64 number = 0; number < 6; number++) {
+      if (node.rank() == 0) fill_pattern({memory, longest}, number);
+      exchange(node, memory, longest);
+      EXPECT_EQ(first_difference({memory, longest}, number), longest);
+      madvise(place, longest, MADV_DONTNEED);
     }
-    munmap(place, large);
+    munmap(place, longest);
     node.meet();
   });
+}
+
+// Runs that overlap borrow overlapping ranges, and give them back in any order.
+TEST_F(VerbsTransportTest, BorrowedRangesMayOverlap) {
+  run_two([](Node& node) {
+    std::vector<std::byte> memory(3 * longest / 2);
+    Transport& transport = node.transport();
+    std::byte* const second = memory.data() + longest / 2;
+    for (u64 number = 0; number < 4; number++) {
+      if (node.rank() == 0) fill_pattern(memory, number);
+      transport.borrow_memory(memory.data(), longest);
+      transport.borrow_memory(second, longest);
+      exchange(node, memory.data(), longest / 2);
+      transport.borrow_memory(memory.data(), longest);
+      exchange(node, second, longest / 2);
+      transport.give_memory_back(memory.data(), longest);
+      if (number % 2 == 0) transport.give_memory_back(memory.data(), longest);
+      exchange(node, second + longest / 2, longest / 2);
+      transport.give_memory_back(second, longest);
+      if (number % 2 != 0) transport.give_memory_back(memory.data(), longest);
+      EXPECT_EQ(first_difference(memory, number), memory.size());
+    }
+    node.meet();
+  });
+}
+
+class RegistrarTest : public testing::Test {
+ protected:
+  static constexpr u64 bytes = u64{1} << 20;
+
+  static verbs::RegistrarLimits limits(bool on_demand) {
+    verbs::RegistrarLimits limits;
+    limits.on_demand = on_demand;
+    limits.shortest_held = bytes;
+    limits.quick = 1;  // however long it takes
+    return limits;
+  }
+
+  verbs::Devices devices_ = verbs::Devices::open(Environment::read());
+  verbs::Registrar held_{devices_.all, 0, limits(false)};
+  verbs::Registrar on_demand_{devices_.all, 0, limits(true)};
+  std::vector<std::byte> memory_ = std::vector<std::byte>(2 * bytes);
+};
+
+TEST_F(RegistrarTest, WhatIsBorrowedIsHeldOnceAndNoLonger) {
+  std::byte* const begin = memory_.data();
+  held_.borrow(begin, bytes);
+  EXPECT_EQ(held_.acquire(begin, 4096, verbs::Access::write), nullptr) << "it may come only once";
+  for (int run = 0; run < 3; run++) {
+    if (run > 0) held_.borrow(begin, bytes);
+    verbs::Registration* first = held_.acquire(begin, 4096, verbs::Access::write);
+    ASSERT_NE(first, nullptr);
+    EXPECT_EQ(held_.acquire(begin + 8192, 4096, verbs::Access::read), first);
+    EXPECT_EQ(held_.acquire(begin + bytes - 1, 2, verbs::Access::read), nullptr) << "beyond what is borrowed";
+    held_.release(first);
+    held_.release(first);
+    EXPECT_EQ(held_.held(), 1U);
+    held_.give_back(begin, bytes);
+    EXPECT_EQ(held_.held(), 0U);
+  }
+}
+
+TEST_F(RegistrarTest, AMessageThatEndsAfterItsRunHoldsOn) {
+  std::byte* const begin = memory_.data();
+  held_.borrow(begin, bytes);
+  static_cast<void>(held_.acquire(begin, 4096, verbs::Access::write));
+  verbs::Registration* late = held_.acquire(begin, 4096, verbs::Access::write);
+  ASSERT_NE(late, nullptr);
+  held_.give_back(begin, bytes);
+  EXPECT_EQ(held_.held(), 1U);
+  held_.release(late);
+  EXPECT_EQ(held_.held(), 0U);
+}
+
+TEST_F(RegistrarTest, TwoRunsOnTheSameMemoryShareIt) {
+  std::byte* const begin = memory_.data();
+  held_.borrow(begin, bytes);
+  held_.borrow(begin, bytes);
+  static_cast<void>(held_.acquire(begin, 4096, verbs::Access::read));
+  verbs::Registration* one = held_.acquire(begin, 4096, verbs::Access::read);
+  ASSERT_NE(one, nullptr);
+  held_.release(one);
+  held_.give_back(begin, bytes);
+  EXPECT_EQ(held_.held(), 1U);
+  held_.give_back(begin, bytes);
+  EXPECT_EQ(held_.held(), 0U);
+  held_.give_back(begin, bytes);  // nobody has it any more
+}
+
+TEST_F(RegistrarTest, AMessageAloneIsHeldUntilItEnds) {
+  EXPECT_EQ(held_.acquire(memory_.data(), bytes - 1, verbs::Access::read), nullptr);
+  EXPECT_EQ(held_.acquire(memory_.data(), bytes, verbs::Access::read), nullptr);
+  verbs::Registration* it = held_.acquire(memory_.data(), bytes, verbs::Access::read);
+  ASSERT_NE(it, nullptr);
+  held_.release(it);
+  EXPECT_EQ(held_.held(), 0U);
+}
+
+TEST_F(RegistrarTest, WhatCanNotBeRegisteredIsCopied) {
+  void* place = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  held_.borrow(place, bytes);
+  for (int i = 0; i < 3; i++) EXPECT_EQ(held_.acquire(place, 4096, verbs::Access::write), nullptr);
+  munmap(place, bytes);
+  for (int i = 0; i < 3; i++) EXPECT_EQ(held_.acquire(place, 4096, verbs::Access::read), nullptr);
+  held_.give_back(place, bytes);
+  EXPECT_EQ(held_.held(), 0U);
+}
+
+TEST_F(RegistrarTest, OnDemandRegistrationsAreKeptAndHoldNothing) {
+  if (!devices_.all.front().on_demand) GTEST_SKIP() << "this HCA has no on-demand paging";
+  std::byte* const begin = memory_.data();
+  constexpr u64 half = bytes / 2;
+  EXPECT_EQ(on_demand_.acquire(begin, half, verbs::Access::write), nullptr);
+  verbs::Registration* it = on_demand_.acquire(begin, half, verbs::Access::write);
+  ASSERT_NE(it, nullptr);
+  on_demand_.release(it);
+  EXPECT_EQ(on_demand_.kept(), 1U);
+  EXPECT_EQ(on_demand_.held(), 0U);
+  EXPECT_EQ(on_demand_.acquire(begin, half, verbs::Access::read, false), nullptr) << "slots do better";
+  EXPECT_EQ(on_demand_.acquire(begin + 4096, 1 << 15, verbs::Access::read), it);
+  EXPECT_EQ(on_demand_.acquire(begin + 4096, 1 << 10, verbs::Access::read), nullptr) << "too short";
+  on_demand_.release(it);
+  // The whole makes the part needless.
+  on_demand_.borrow(begin, bytes - 4096);
+  static_cast<void>(on_demand_.acquire(begin + half, half - 4096, verbs::Access::write));
+  verbs::Registration* whole = on_demand_.acquire(begin + half, half - 4096, verbs::Access::write);
+  ASSERT_NE(whole, nullptr);
+  on_demand_.release(whole);
+  on_demand_.give_back(begin, bytes - 4096);
+  EXPECT_EQ(on_demand_.kept(), 1U);
+  on_demand_.forget(begin, 1);
+  EXPECT_EQ(on_demand_.kept(), 0U);
 }
 
 // Once hinted, forgotten, and used by others: the registration must be gone.

@@ -1,13 +1,17 @@
 // What each operation moves, and what completes.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include "engine/world.h"
 
 namespace softib::test {
 namespace {
 
-// How the target's memory is reached.
-enum class Way { memory_file, system_call, agent };
+// How the target's memory is reached; of the latter two the source is on-demand memory too, which nothing may touch but
+// the kernel.
+enum class Way { memory_file, system_call, agent, from_on_demand, from_on_demand_by_agent };
+
+bool is_on_demand(Way way) { return way == Way::from_on_demand || way == Way::from_on_demand_by_agent; }
 
 class Transfer : public ::testing::TestWithParam<Way> {
  public:
@@ -19,11 +23,13 @@ class Transfer : public ::testing::TestWithParam<Way> {
     peer_rcq = world.cq();
     b = world.qp(2, QpType::rc, peer_scq, peer_rcq);
     world.connect(a, b);
-    mine = world.memory(1, 1 << 20);
+    mine = world.memory(1, 1 << 20, !is_on_demand(GetParam()));
     theirs = world.memory(2, 1 << 20, GetParam() == Way::memory_file);
-    lkey = world.key(*mine, all_access);
-    rkey = world.key(*theirs, all_access);
-    if (GetParam() == Way::agent) world.segment().processes[2].pid_namespace = 1;  // its pid means nothing here
+    const u32 demand = is_on_demand(GetParam()) ? u32{hca::access_on_demand} : 0;
+    lkey = world.key(*mine, all_access | demand);
+    rkey = world.key(*theirs, all_access | demand);
+    if (GetParam() == Way::agent || GetParam() == Way::from_on_demand_by_agent)
+      world.segment().processes[2].pid_namespace = 1;  // its pid means nothing here
     if (GetParam() != Way::memory_file) world.engine(2).serve_peers();
     for (u64 i = 0; i < mine->size(); ++i) mine->data()[i] = static_cast<u8>(i * 7 + 1);
   }
@@ -201,6 +207,18 @@ TEST_P(Transfer, KeysAreChecked) {
   EXPECT_TRUE(world.daemon(1).saw(ipc::ObjectKind::qp, b, hca::AsyncEvent::qp_access_err));
 }
 
+// Nothing but an error comes of on-demand memory that is not there any more, on either side.
+TEST_P(Transfer, OnDemandMemoryThatIsGoneIsAnError) {
+  if (!is_on_demand(GetParam())) return;
+  for (Memory* gone : {mine.get(), theirs.get()}) {
+    ASSERT_EQ(run(write(1 << 16)).status, status(WcStatus::success));
+    ASSERT_EQ(::mprotect(gone->data(), gone->size(), PROT_NONE), 0);
+    EXPECT_NE(run(write(1 << 16)).status, status(WcStatus::success));
+    ASSERT_EQ(::mprotect(gone->data(), gone->size(), PROT_READ | PROT_WRITE), 0);
+    world.connect(a, b);
+  }
+}
+
 std::string name_of(const ::testing::TestParamInfo<Way>& test) {
   switch (test.param) {
     case Way::memory_file:
@@ -209,11 +227,18 @@ std::string name_of(const ::testing::TestParamInfo<Way>& test) {
       return "SystemCall";
     case Way::agent:
       return "Agent";
+    case Way::from_on_demand:
+      return "FromOnDemand";
+    case Way::from_on_demand_by_agent:
+      return "FromOnDemandByAgent";
   }
   return "";
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, Transfer, ::testing::Values(Way::memory_file, Way::system_call, Way::agent), name_of);
+INSTANTIATE_TEST_SUITE_P(Memory, Transfer,
+                         ::testing::Values(Way::memory_file, Way::system_call, Way::agent, Way::from_on_demand,
+                                           Way::from_on_demand_by_agent),
+                         name_of);
 
 }  // namespace
 }  // namespace softib::test

@@ -17,6 +17,9 @@ constexpr u32 lane_bits = 10;
 constexpr u32 check_lane = (1U << lane_bits) - 1;
 constexpr Stream message_stream = u64{1} << 63;
 
+// Buffers of so many bytes are lent to transports, which might register them.
+constexpr u64 lent_least = u64{32} << 10;
+
 // Scratch of so many bytes stays with its run.
 constexpr u64 kept_scratch = 4096;
 
@@ -34,6 +37,17 @@ const std::byte* readable(const Run& run, const LaneRun& lane, const Span& span)
 
 std::byte* writable(const Run& run, const LaneRun& lane, const Span& span) {
   return const_cast<std::byte*>(readable(run, lane, span));
+}
+
+template <typename Body>
+void for_each_lent(const Run& run, Body&& body) {
+  const u64 size = size_of(run.work.type);
+  const auto part = [&](const std::byte* base, const Extent& extent) {
+    const u64 bytes = extent.count() * size;
+    if (bytes >= lent_least) body(base + extent.begin * size, bytes);
+  };
+  part(run.input, run.plan->input);
+  part(run.output, run.plan->output);
 }
 
 void reset(Operation& operation, u32 peer, Stream stream, u64 bytes, bool lend, u32 ordinal) {
@@ -106,9 +120,22 @@ void ReduceSink::take(u64 offset, const void* data, u64 bytes) {
   kernels::reduce(type, op, out + offset, inputs, bytes / size_of(type), ranks);
 }
 
+void* HintedMemory::allocate(u64 bytes) {
+  void* memory = source_.allocate(bytes);
+  if (memory != nullptr)
+    for (const auto& transport : routes_.transports) transport->hint_memory(memory, bytes);
+  return memory;
+}
+
+void HintedMemory::release(void* memory, u64 bytes) {
+  for (const auto& transport : routes_.transports) transport->forget_memory(memory, bytes);
+  source_.release(memory, bytes);
+}
+
 Executor::Executor(Routes& routes, MemorySource& memory, u32 ranks, u32 rank)
     : routes_(routes),
-      scratch_(memory),
+      memory_(routes, memory),
+      scratch_(memory_),
       ranks_(ranks),
       rank_(rank),
       pending_(routes.transports.size()),
@@ -168,6 +195,21 @@ bool Executor::take_scratch(Run& run) {
   return true;
 }
 
+// Schedules cut buffers into many messages; transports are told of the whole, so that they register it once.
+void Executor::lend_buffers(Run& run) {
+  run.lends = true;
+  for_each_lent(run, [this](const void* memory, u64 bytes) {
+    for (const auto& transport : routes_.transports) transport->borrow_memory(memory, bytes);
+  });
+}
+
+void Executor::take_buffers_back(Run& run) {
+  if (!std::exchange(run.lends, false)) return;
+  for_each_lent(run, [this](const void* memory, u64 bytes) {
+    for (const auto& transport : routes_.transports) transport->give_memory_back(memory, bytes);
+  });
+}
+
 u64 Executor::start(Plan& plan, const Work& work, u64 collective, const CallDigest* checked) {
   std::unique_ptr<Run> owned = idle_run(plan);
   Run& run = *owned;
@@ -183,6 +225,7 @@ u64 Executor::start(Plan& plan, const Work& work, u64 collective, const CallDige
     release(std::move(owned));
     return 0;
   }
+  lend_buffers(run);
   run.number = next_number_++;
   active_.push_back(std::move(owned));
   for (const u32 lane : plan.aggregating) routes_.tree->expect(stream_of(run, lane));
@@ -423,6 +466,7 @@ bool Executor::collect(LaneRun& lane, std::vector<u32>& pending) {
 }
 
 void Executor::release(std::unique_ptr<Run> run) {
+  take_buffers_back(*run);
   for (LaneRun& place : run->places) {
     if (run->scratch_bytes > kept_scratch)
       scratch_.give_back(std::exchange(place.scratch, nullptr), run->scratch_bytes);

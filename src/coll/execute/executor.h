@@ -24,6 +24,18 @@ struct Routes {
   [[nodiscard]] Transport& to(u32 peer) const { return *transports[by_peer[peer]]; }
 };
 
+// A source whose memory all transports are told of.
+class HintedMemory final : public MemorySource {
+ public:
+  HintedMemory(Routes& routes, MemorySource& source) : routes_(routes), source_(source) {}
+  [[nodiscard]] void* allocate(u64 bytes) override;
+  void release(void* memory, u64 bytes) override;
+
+ private:
+  Routes& routes_;
+  MemorySource& source_;
+};
+
 // Memory that goes to a peer or comes from it.
 struct DirectMessage {
   bool sends = false;
@@ -76,6 +88,8 @@ class Executor {
   [[nodiscard]] std::unique_ptr<Run> idle_run(Plan& plan);
   [[nodiscard]] bool scale_input(Run& run);
   [[nodiscard]] bool take_scratch(Run& run);
+  void lend_buffers(Run& run);
+  void take_buffers_back(Run& run);
   void begin_check(Run& run);
   bool end_check(Run& run);
   void begin_lanes(Run& run);
@@ -96,6 +110,7 @@ class Executor {
   void release(std::unique_ptr<Run> run);
 
   Routes& routes_;
+  HintedMemory memory_;
   Scratch scratch_;
   u32 ranks_;
   u32 rank_;

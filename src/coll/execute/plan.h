@@ -25,6 +25,13 @@ struct PlannedLane {
   std::vector<u32> ordinals;
 };
 
+struct Extent {
+  u64 begin = ~u64{0};  // elements
+  u64 end = 0;
+
+  [[nodiscard]] u64 count() const { return end > begin ? end - begin : 0; }
+};
+
 // One collective on this rank for given counts, with as many lanes as the tuner chose. Knows no memory and no type, so
 // it is used again and again.
 struct Plan {
@@ -34,6 +41,8 @@ struct Plan {
   u32 window = 1;         // so many lanes are under way at once
   u64 scratch = 0;        // elements, of the lane that wants most
   std::size_t steps = 0;  // of the lane that has most
+  // What lies between the first and the last element that messages of all lanes touch.
+  Extent input, output;
   // Lanes with a step that goes into the network, once for each such step.
   std::vector<u32> aggregating;
 

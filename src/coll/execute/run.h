@@ -91,6 +91,7 @@ struct Run {
   u64 scratch_bytes = 0;  // of each place
   std::byte* scaled = nullptr;
   u64 scaled_bytes = 0;
+  bool lends = false;  // transports were told of its buffers
   bool checking = false;
   Slot check_out, check_in;
   CallDigest mine, theirs;

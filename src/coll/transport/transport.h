@@ -102,6 +102,11 @@ class Transport {
   [[nodiscard]] virtual std::span<const int> descriptors() const { return {}; }
   [[nodiscard]] virtual bool arm() { return true; }
 
+  // Operations to come have their memory in this, which stays until it is given back, with the same numbers and as
+  // often: it may be registered once for all of them, and is no longer when that returns and they have ended. Not
+  // needed for anything to work.
+  virtual void borrow_memory(const void* /*memory*/, u64 /*bytes*/) {}
+  virtual void give_memory_back(const void* /*memory*/, u64 /*bytes*/) {}
   // Memory that the caller will use again and again (softib::coll::allocate's, a gradient bucket): registered once.
   // Not needed for anything to work.
   virtual void hint_memory(const void* /*memory*/, u64 /*bytes*/) {}

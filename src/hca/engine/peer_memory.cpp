@@ -194,7 +194,28 @@ Result<void> PeerMemory::move(const MemoryRef& to, const MemoryRef& from) {
   }
   if (source) return write(to, source);
   if (target) return read(from, target);
+  auto moved = move_in_kernel(to, from);
+  if (moved || moved.error() != Errno{EPERM}) return moved;
   return move_bounced(to, from);
+}
+
+// On-demand memory of this process to or from a peer's: one system call finds the pages of both, and says EFAULT where
+// there are none. EPERM: the peer, or the range, wants another way, and nothing was moved.
+Result<void> PeerMemory::move_in_kernel(const MemoryRef& to, const MemoryRef& from) {
+  const bool writing = from.slot == own_slot_;
+  const MemoryRef& mine = writing ? from : to;
+  const MemoryRef& theirs = writing ? to : from;
+  const bool touches_file = theirs.shared_begin < theirs.shared_end && theirs.address < theirs.shared_end &&
+                            theirs.shared_begin < theirs.address + theirs.length;
+  if (mine.slot != own_slot_ || touches_file) return fail(EPERM);
+  for (u64 done = 0; done < theirs.length;) {
+    const MemoryRef piece = theirs.part(done, std::min(theirs.length - done, largest_call));
+    if (!is_alive(segment_.processes[piece.slot & (ipc::max_processes - 1)], piece.generation)) return fail(ESRCH);
+    auto moved = by_system_call(piece, reinterpret_cast<u8*>(mine.address + done), writing);
+    if (!moved) return moved.error() == Errno{ENOSYS} ? fail(EPERM) : moved;
+    done += piece.length;
+  }
+  return {};
 }
 
 // Neither side is plain. Apart from move(), whose stack frame it would make large.

@@ -104,6 +104,7 @@ class PeerMemory {
   void retire(Peer* peer);
   void unmap_retired();
 
+  Result<void> move_in_kernel(const MemoryRef& to, const MemoryRef& from);
   [[gnu::noinline]] Result<void> move_bounced(const MemoryRef& to, const MemoryRef& from);
   Result<void> transfer(const MemoryRef& ref, u8* local, bool writing);
   Result<void> transfer_piece(const MemoryRef& ref, u8* local, bool writing);

@@ -98,6 +98,14 @@ std::string look_at(ibv_context* context, const Environment& environment, Port& 
   return "";
 }
 
+bool pages_on_demand(ibv_context* context) {
+  ibv_device_attr_ex attributes{};
+  if (ibv_query_device_ex(context, nullptr, &attributes) != 0) return false;
+  const ibv_odp_caps& caps = attributes.odp_caps;
+  return (caps.general_caps & IBV_ODP_SUPPORT) != 0 &&
+         (caps.per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_WRITE) != 0;
+}
+
 void open_device(ibv_device* listed, const Environment& environment, Devices& devices) {
   const std::string name = ibv_get_device_name(listed);
   Device device;
@@ -107,6 +115,7 @@ void open_device(ibv_device* listed, const Environment& environment, Devices& de
     devices.refused.push_back(fmt::format("{}: open: {}", name, std::strerror(errno)));
     return;
   }
+  device.on_demand = pages_on_demand(device.context.get());
   bool used = false;
   for (u8 number = 1; number <= device.limits.phys_port_cnt; number++) {
     Port port;

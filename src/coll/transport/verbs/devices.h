@@ -20,6 +20,7 @@ struct Device {
   ChannelOwner channel;
   QueueOwner completions;
   ibv_device_attr limits{};
+  bool on_demand = false;  // RC queue pairs write from and to memory that nothing holds
 };
 
 struct Port {

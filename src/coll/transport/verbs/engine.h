@@ -76,6 +76,8 @@ class Engine final : public Transport {
   [[nodiscard]] std::optional<PeerFailure> broken() override;
   [[nodiscard]] std::span<const int> descriptors() const override { return descriptors_; }
   [[nodiscard]] bool arm() override;
+  void borrow_memory(const void* memory, u64 bytes) override { parts_->registrar->borrow(memory, bytes); }
+  void give_memory_back(const void* memory, u64 bytes) override { parts_->registrar->give_back(memory, bytes); }
   void hint_memory(const void* memory, u64 bytes) override { parts_->registrar->hint(memory, bytes); }
   void forget_memory(const void* memory, u64 bytes) override { parts_->registrar->forget(memory, bytes); }
 

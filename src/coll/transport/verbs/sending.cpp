@@ -19,6 +19,8 @@ constexpr u64 write_at_most = u64{1} << 20;
 constexpr u64 rail_at_least = u64{32} << 10;
 constexpr u64 bytes_in_a_round = u64{1} << 20;
 constexpr u64 page = 4096;
+// Two copies of what stays in a near cache take less time than the HCA's look at each page.
+constexpr u64 copied_to_window = u64{64} << 10;
 
 u64 round_up(u64 value, u64 unit) { return (value + unit - 1) / unit * unit; }
 
@@ -50,8 +52,10 @@ void Engine::begin_transfer(Peer& peer, Send& send, const Grant& grant) {
   transfer.peer = &peer;
   transfer.send = &send;
   transfer.grant = grant;
-  if (grant.way != Way::pieces)
-    transfer.registration = parts_->registrar->acquire(send.memory, send.bytes, Access::read);
+  if (grant.way != Way::pieces) {
+    const bool on_demand = grant.way == Way::direct || send.bytes > copied_to_window;
+    transfer.registration = parts_->registrar->acquire(send.memory, send.bytes, Access::read, on_demand);
+  }
   cut(transfer);
   peer.transfers.push_back(&transfer);
   make_busy(peer);

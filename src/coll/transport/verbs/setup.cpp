@@ -144,6 +144,7 @@ Outcome<std::vector<Bytes>> Setup::agree(std::span<const std::byte> mine) {
 void Setup::prepare() {
   RegistrarLimits limits;
   limits.keep_all = environment_.ib_mr_cache;
+  limits.on_demand = environment_.ib_odp;
   if (!wanted_.empty()) parts_->devices = Devices::open(environment_);
   parts_->registrar = std::make_unique<Registrar>(parts_->devices.all, static_cast<i32>(rank_), limits);
   if (wanted_.empty()) return;
