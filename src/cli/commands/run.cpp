@@ -17,8 +17,8 @@ namespace {
 
 constexpr const char* run_examples =
     R"(On one host the command takes this process's place, so its exit code, signals and streams are its own. On several
-hosts it runs on all at once: each word before a -- is one, twice for two programs on it, or 'all' are all of the fabric.
-A command with a -- of its own needs another before it. Lines of output begin with the host's name, and the exit code is
+hosts it runs on all at once: each word before a -- is one, twice for two programs on it, or 'all' are all of them. A
+command with a -- of its own needs another before it. Lines of output begin with the host's name, and the exit code is
 the highest. RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT tell each which of them it is
 and where they meet, as torchrun does. Otherwise:
   125  softib itself failed (no such fabric or host)
