@@ -4,6 +4,7 @@ set_property(CACHE SOFTIB_TORCH PROPERTY STRINGS AUTO ON OFF)
 set(SOFTIB_TORCH_PYTHON /usr/bin/python3 CACHE FILEPATH "The interpreter whose PyTorch the backend is built for")
 
 set(SOFTIB_TORCH_FOUND FALSE)
+set(SOFTIB_TORCH_FOLDER "" CACHE INTERNAL "Where the PyTorch lies that was found")
 if(NOT SOFTIB_TORCH)
   return()
 endif()
@@ -12,13 +13,15 @@ execute_process(COMMAND ${SOFTIB_TORCH_PYTHON} -c "
 import importlib.util, os, sys, sysconfig
 spec = importlib.util.find_spec('torch')
 if spec is None:
-    sys.exit('no module torch')
+    sys.exit('no module torch: install python3-torch')
 folder = os.path.dirname(spec.origin)
 if not os.path.exists(folder + '/include/torch/csrc/distributed/c10d/Store.hpp'):
-    sys.exit('no headers of torch')
+    sys.exit('no headers of torch in ' + folder + ': install libtorch-dev')
 python = sysconfig.get_path('include')
 if not os.path.exists(python + '/Python.h'):
-    sys.exit('no headers of Python')
+    sys.exit('no headers of Python in ' + python + ': install python3-dev')
+if not any(os.path.exists(place + '/pybind11/pybind11.h') for place in (folder + '/include', python, '/usr/include')):
+    sys.exit('no headers of pybind11: install pybind11-dev')
 import torch
 print(folder, python, int(torch._C._GLIBCXX_USE_CXX11_ABI), sysconfig.get_config_var('EXT_SUFFIX'),
       torch.__version__, sep=';', end='')
@@ -37,6 +40,7 @@ list(GET answer 1 python)
 list(GET answer 2 SOFTIB_TORCH_CXX11_ABI)
 list(GET answer 3 SOFTIB_TORCH_SUFFIX)
 list(GET answer 4 version)
+set(SOFTIB_TORCH_FOLDER ${torch} CACHE INTERNAL "")
 set(SOFTIB_TORCH_INCLUDES ${torch}/include ${torch}/include/torch/csrc/api/include ${python})
 set(SOFTIB_TORCH_LIBRARIES)
 foreach(name IN ITEMS torch torch_cpu torch_python c10)

@@ -19,7 +19,7 @@ packages_run=(
 packages_test=(
   python3-pyverbs git iproute2 iputils-ping infiniband-diags opensm "ibutils|" rdmacm-utils librdmacm-dev
   netcat-traditional "iperf|" "ucx-utils|" "libfabric-bin|" "openmpi-bin|" "libopenmpi-dev|" "netpipe-openmpi|"
-  "mpich|" "libmpich-dev|"
+  "mpich|" "libmpich-dev|" "python3-pip|" "python3-setuptools|" "python3-wheel|"
 )
 
 _package_installed() {

@@ -1,4 +1,5 @@
 // run and env: programs on hosts.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -55,9 +56,34 @@ TEST_F(Programs, OtherPreloadsStay) {
 }
 
 TEST_F(Programs, WordsBehindTheHostBelongToTheCommand) {
-  EXPECT_EQ(softib({"run", "host0", "echo", "--name", "-x", "--", "--help"}).out, "--name -x -- --help\n");
+  EXPECT_EQ(softib({"run", "host0", "echo", "--name", "-x", "--help"}).out, "--name -x --help\n");
   EXPECT_EQ(softib({"run", "host0", "--", "echo", "--", "a b", "", "*"}).out, "-- a b  *\n");
   EXPECT_EQ(softib({"run", "--name", "default", "host0", "--", "echo", "x"}).out, "x\n");
+}
+
+TEST_F(Programs, WordsBeforeTheDashesAreHosts) {
+  EXPECT_EQ(softib({"run", "host0", "host1", "host0", "--", "echo", "--", "a"}).out.size(), 3 * sizeof("host0: -- a"));
+  const std::string why =
+      "softib: fabric 'default' has no host '{}'; its hosts are host0, host1{} (each word before -- is a host; a "
+      "command with a -- of its own needs another before it)\n";
+  Outcome unknown = softib({"run", "host0", "host99", "--", "echo", "ran"});
+  EXPECT_EQ(unknown.exit_code, 125);
+  EXPECT_EQ(unknown.out, "") << "nowhere, not on the known one either";
+  EXPECT_EQ(unknown.err, fmt::format(fmt::runtime(why), "host99", "; did you mean 'host0'?"));
+  Outcome command = softib({"run", "host0", "echo", "a", "--", "b"});
+  EXPECT_EQ(command.exit_code, 125);
+  EXPECT_EQ(command.err, fmt::format(fmt::runtime(why), "echo", ""));
+}
+
+TEST_F(Programs, AllIsSaidAlone) {
+  EXPECT_EQ(softib({"run", "all", "--", "printf", "x"}).exit_code, 0);
+  for (const std::vector<std::string>& hosts :
+       {std::vector<std::string>{"host0", "all"}, {"all", "host0"}, {"all", "all"}, {"all", "host9"}}) {
+    Outcome refused = softib({"run", hosts[0], hosts[1], "--", "echo", "ran"});
+    EXPECT_EQ(refused.exit_code, 125);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_THAT(refused.err, StartsWith("softib: run: 'all' has every host already; say it alone, or name the hosts"));
+  }
 }
 
 TEST_F(Programs, StandardStreamsPassThrough) {

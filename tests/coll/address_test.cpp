@@ -56,6 +56,24 @@ TEST(Interfaces, TheVariableComesBeforeAll) {
   EXPECT_EQ(chosen(with_names("^ib,eth0")), "eth1 10.1.0.5");
 }
 
+// Those by which a meeting is reached from anywhere.
+TEST(Interfaces, SeveralLeadToOneMeeting) {
+  const auto all = [](const Environment& environment, const std::vector<Interface>& interfaces = some_interfaces,
+                      std::size_t most = 5) {
+    std::string text;
+    const auto chosen = choose_interfaces(environment, {}, interfaces, most);
+    for (const Interface& interface : *chosen) text += interface.name + " " + interface.address.host() + "; ";
+    return text;
+  };
+  EXPECT_EQ(all({}), "ib0 192.168.7.5; eth0 10.0.0.5; eth1 10.1.0.5; eth0 fd00::5; ");
+  EXPECT_EQ(all({}, some_interfaces, 2), "ib0 192.168.7.5; eth0 10.0.0.5; ");
+  EXPECT_EQ(all({}, all_but({"ib0", "eth0", "eth1"})), "docker0 172.17.0.1; ") << "loopback is another one everywhere";
+  std::vector<Interface> rails = some_interfaces;
+  for (const char* name : {"ib1", "ib2", "ib3", "ib4"}) rails.push_back({name, *Address::numeric("192.168.8.5"), 24});
+  EXPECT_EQ(all({}, rails), all({})) << "one stands for all of InfiniBand";
+  EXPECT_EQ(all(with_names("docker,eth1")), "docker0 172.17.0.1; eth1 10.1.0.5; ");
+}
+
 TEST(Interfaces, OfTheFamilyThatIsAskedFor) {
   Environment environment;
   environment.socket_family = SocketFamily::ipv6;

@@ -228,8 +228,112 @@ TEST(Bootstrap, ATimeOutNamesWhoIsMissing) {
     ASSERT_FALSE(bootstrap);
     EXPECT_EQ(bootstrap.error().code, Code::remote_error);
     EXPECT_THAT(bootstrap.error().text,
-                MatchesRegex("ranks 1 and 3-5 of 7 had not come when rank [026] on .+ gave up after 0.3 s"));
+                MatchesRegex("ranks 1 and 3-5 of 7 had not come when rank [026] on .+ gave up after 0.3 s; ranks meet "
+                             "at 127.0.0.1:[0-9]+( or .::1.:[0-9]+)?, and SOFTIB_SOCKET_IFNAME chooses by which "
+                             "interfaces ranks meet"));
   }
+}
+
+// An address to which connections lead nowhere: the queue of its listener is full, so it keeps silent.
+class Silent {
+ public:
+  Silent() {
+    listener_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const Address any = *Address::numeric("127.0.0.1");
+    EXPECT_EQ(::bind(listener_.get(), any.data(), any.size()), 0);
+    EXPECT_EQ(::listen(listener_.get(), 0), 0);
+    for (bool room = true; room;) {
+      auto fd = begin_connect(address());
+      pollfd polled{fd->get(), POLLOUT, 0};
+      room = ::poll(&polled, 1, 100) == 1;
+      waiting_.push_back(std::move(*fd));
+    }
+  }
+  [[nodiscard]] Address address() const { return *local_address(listener_.get()); }
+
+ private:
+  Fd listener_;
+  std::vector<Fd> waiting_;
+};
+
+TEST(Bootstrap, AnotherAddressOfTheMeetingLeadsThereToo) {
+  const Silent silent;
+  const Address refused = *Address::numeric("127.0.0.1", free_port("127.0.0.1"));
+  for (const std::vector<Address>& before : {std::vector<Address>{}, {refused}, {silent.address(), refused}}) {
+    MeetingPlace place = *MeetingPlace::parse(made_id());
+    place.addresses.insert(place.addresses.begin(), before.begin(), before.end());
+    place.addresses.push_back(refused);
+    for (const Connected& bootstrap : connect_all(place.emit(), 2, {0, 1}))
+      EXPECT_TRUE(bootstrap) << bootstrap.error().text;
+  }
+}
+
+TEST(Bootstrap, AllAddressesThatWereTriedAreNamed) {
+  const Silent silent;
+  const Address refused = *Address::numeric("127.0.0.1", free_port("127.0.0.1"));
+  const Key key{};
+  using Place = MeetingPlace;
+  const auto text_for = [](const Place& place) { return connect_rank(place.emit(), 2, 1, 300ms).error().text; };
+  EXPECT_THAT(text_for({Place::Kind::made, {refused, refused}, key}),
+              MatchesRegex("rank 1 on .+ can't reach the meeting at 127.0.0.1:[0-9]+ .Connection refused. or "
+                           "127.0.0.1:[0-9]+ .Connection refused.; it is over, or who made the unique id has ended"));
+  EXPECT_THAT(text_for({Place::Kind::made, {silent.address()}, key}),
+              MatchesRegex("rank 1 on .+ can't reach the meeting at 127.0.0.1:[0-9]+ .no answer.; it gave up after "
+                           "0.3 s, and SOFTIB_SOCKET_IFNAME chooses by which interfaces ranks meet"));
+  EXPECT_THAT(text_for({Place::Kind::agreed, {refused}, key}),
+              MatchesRegex("rank 1 on .+ can't reach the meeting at 127.0.0.1:[0-9]+ .Connection refused.; it gave up "
+                           "after 0.3 s, and SOFTIB_COMM_ID says where ranks meet"));
+}
+
+// A guest that is played: says hello, and hears the table.
+class PlayedGuest {
+ public:
+  PlayedGuest(const UniqueId& id, const Hello& hello) {
+    auto fd = begin_connect(MeetingPlace::parse(id)->addresses[0]);
+    pollfd polled{fd->get(), POLLOUT, 0};
+    EXPECT_EQ(::poll(&polled, 1, 60'000), 1);
+    socket_ = FrameSocket(std::move(*fd), most_table_bytes);
+    socket_.post(static_cast<u16>(MeetingMessage::hello), hello.emit());
+    EXPECT_TRUE(socket_.flush());
+  }
+  [[nodiscard]] std::vector<std::string> table() {
+    std::optional<Frame> frame;
+    while (!(frame = socket_.next())) {
+      pollfd polled{socket_.fd(), POLLIN, 0};
+      if (::poll(&polled, 1, 60'000) != 1 || socket_.receive() == FrameSocket::Stream::ended) return {};
+    }
+    std::vector<std::string> listens;
+    for (const Guest& guest : Table::parse(frame->body)->guests) listens.push_back(guest.listens.text());
+    return listens;
+  }
+
+ private:
+  FrameSocket socket_{Fd(), most_table_bytes};
+};
+
+// A host that reaches the meeting by its second network only doesn't reach the others by the first.
+TEST(Bootstrap, RanksUseTheNetworkByWhichAllCame) {
+  const auto hello = [](const UniqueId& id, u32 rank, u8 came_by) {
+    const auto port = static_cast<u16>(4000 + rank);
+    Hello made{MeetingPlace::parse(id)->key,
+               3,
+               {{.rank = rank, .host = "host", .address = ""}, *Address::numeric("10.9.0.1", port)},
+               came_by};
+    for (const char* network : {"10.1.0.1", "10.2.0.1"}) made.listens.push_back(Address::numeric(network, port));
+    if (rank == 2) made.listens[came_by] = std::nullopt;
+    return made;
+  };
+  const auto tables = [&](u8 second) {
+    const UniqueId id = made_id();
+    PlayedGuest first(id, hello(id, 0, 0));
+    PlayedGuest other(id, hello(id, 1, second));
+    PlayedGuest last(id, hello(id, 2, second));
+    EXPECT_EQ(first.table(), other.table());
+    return last.table();
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(tables(0), (Texts{"10.1.0.1:4000", "10.1.0.1:4001", "10.9.0.1:4002"}));
+  EXPECT_EQ(tables(1), (Texts{"10.2.0.1:4000", "10.2.0.1:4001", "10.9.0.1:4002"}));
 }
 
 TEST(Bootstrap, NoRankMayBeThereTwice) {

@@ -26,6 +26,7 @@ void expect_only_whole(const Bytes& bytes) {
 
 TEST(Messages, OnlyWholeOnesAreTaken) {
   expect_only_whole<Hello>(Hello{{}, 5, some_guest(3)}.emit());
+  expect_only_whole<Hello>(Hello{{}, 5, some_guest(3), 1, {std::nullopt, Address::numeric("::1", 5)}}.emit());
   expect_only_whole<Table>(Table{{some_guest(0), some_guest(1)}}.emit());
   expect_only_whole<Join>(Join{{}, 3, 1}.emit());
   expect_only_whole<Reason>(Reason{Code::remote_error, "gone"}.emit());
@@ -33,7 +34,8 @@ TEST(Messages, OnlyWholeOnesAreTaken) {
 }
 
 TEST(Messages, SayTheSameAgain) {
-  const auto hello = Hello::parse(Hello{{std::byte{7}}, 5, some_guest(3)}.emit());
+  const auto hello =
+      Hello::parse(Hello{{std::byte{7}}, 5, some_guest(3), 1, {std::nullopt, Address::numeric("10.1.0.7", 5)}}.emit());
   ASSERT_TRUE(hello);
   EXPECT_EQ(hello->key[0], std::byte{7});
   EXPECT_EQ(hello->ranks, 5U);
@@ -43,15 +45,24 @@ TEST(Messages, SayTheSameAgain) {
   EXPECT_EQ(hello->guest.member.processors, (std::vector<u64>{5, u64{1} << 63}));
   EXPECT_EQ(hello->guest.member.address, "10.0.0.7");
   EXPECT_EQ(hello->guest.listens.text(), "10.0.0.7:4003");
+  EXPECT_EQ(hello->came_by, 1);
+  ASSERT_EQ(hello->listens.size(), 2U);
+  EXPECT_FALSE(hello->listens[0]);
+  EXPECT_EQ(hello->listens[1]->text(), "10.1.0.7:5");
   const Bytes with_blob = Gather{3, bytes_of("blob")}.emit();
   const auto gather = Gather::parse(with_blob);
   ASSERT_TRUE(gather);
   EXPECT_EQ(gather->number, 3U);
   EXPECT_EQ(gather->blob.size(), 4U);
-  const auto id =
-      MeetingPlace::parse(MeetingPlace{MeetingPlace::Kind::made, *Address::numeric("fd00::1", 9), {}}.emit());
-  ASSERT_TRUE(id);
-  EXPECT_EQ(id->address.text(), "[fd00::1]:9");
+  MeetingPlace place{MeetingPlace::Kind::made, {}, {std::byte{3}}};
+  EXPECT_FALSE(MeetingPlace::parse(place.emit())) << "without an address";
+  for (u16 port = 1; port <= MeetingPlace::most_addresses; ++port) {
+    place.addresses.push_back(*Address::numeric("fd00::1", port));
+    const auto id = MeetingPlace::parse(place.emit());
+    ASSERT_TRUE(id);
+    EXPECT_EQ(id->addresses, place.addresses);
+    EXPECT_EQ(id->key, place.key);
+  }
 }
 
 TEST(Messages, RanksOutOfRangeAreRefused) {

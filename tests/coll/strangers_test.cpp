@@ -71,7 +71,7 @@ std::vector<Fd> disturb(const Address& address) {
 
 TEST(Strangers, DoNotDisturbTheMeeting) {
   const UniqueId id = made_id();
-  const Address address = MeetingPlace::parse(id)->address;
+  const Address address = MeetingPlace::parse(id)->addresses[0];
   std::vector<std::jthread> threads;
   const auto join = [&](u32 rank) {
     threads.emplace_back([&id, rank] {
@@ -92,7 +92,7 @@ TEST(Strangers, DoNotDisturbTheMeeting) {
 TEST(Strangers, MoreThanAreListenedToDoNotDisturbTheMeeting) {
   const UniqueId id = made_id();
   std::vector<Fd> silent;
-  for (int i = 0; i < 400; ++i) silent.push_back(connected_to(MeetingPlace::parse(id)->address));
+  for (int i = 0; i < 400; ++i) silent.push_back(connected_to(MeetingPlace::parse(id)->addresses[0]));
   EXPECT_TRUE(connect_rank(id, 1, 0));
 }
 
@@ -101,7 +101,7 @@ class Played {
  public:
   Played() {
     listener_ = std::move(*listen_at(*Address::numeric("127.0.0.1")));
-    place_.address = *local_address(listener_.get());
+    place_.addresses = {*local_address(listener_.get())};
   }
 
   [[nodiscard]] UniqueId id() const { return place_.emit(); }

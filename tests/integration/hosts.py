@@ -224,7 +224,7 @@ def several_hosts_at_once(places):
     same(done.returncode, 3, "status")
     done = places.call("run", "--no-prefix", "all", "--", "printf", "no end")
     same(done.stdout, "no end\nno end\n", "lines without an end")
-    same(places.call("run", "host0", "echo", "a", "--", "b").stdout, "a -- b\n", "a -- of the command's own")
+    same(places.call("run", "host0", "--", "echo", "a", "--", "b").stdout, "a -- b\n", "a -- of the command's own")
     each_knows_which_it_is(places)
     program = subprocess.Popen(places.command("run", "all", "--", "sleep", "100"), env=places.environment)
     time.sleep(0.5)

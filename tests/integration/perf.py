@@ -17,10 +17,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import xml.dom.minidom
 
 import nccl_tests_output
+from hosts import Places
 from softib_fabric import Fabric, free_port, own_group
 from suite import Skip, Suite, check, new_parser, report, wait_for
 
@@ -430,12 +432,27 @@ def every_end_of_every_job(job):
             end_of_job(job, words, end)
 
 
+def a_host_without_hca_among_others(job):
+    """Which has no ib0: ranks meet by the network that all of them reach, whoever says where."""
+    with tempfile.TemporaryDirectory(prefix="softib-test-") as folder:
+        path = pathlib.Path(folder) / "fabric.yaml"
+        path.write_text("hosts:\n  - {name: host0}\n  - {name: host1}\n  - {name: plain, hcas: 0}\n")
+        with Places(job.fabric.softib, str(path)) as places:
+            for hosts in ("host0,host1,plain", "plain,host0,host1"):
+                argv = job.words("all_reduce", "--hosts", hosts, *SHORT)
+                done = subprocess.run(argv, env=places.environment | {"PATH": job.environment["PATH"]}, cwd=folder,
+                                      capture_output=True, text=True, timeout=120, check=False)
+                check(done.returncode == 0, f"{hosts}: {done}")
+                good(done.stdout, "all_reduce", 3, 3)
+                check("on plain: no verbs device is there" in done.stderr, done.stderr)
+
+
 CASES = [every_program_on_one_host, numbers_of_ranks, every_type_and_operator, threads_and_processes, ordinary_memory,
          groups_side_by_side, programs_between_hosts, by_another_agent, under_open_mpi, under_mpich, one_by_one,
-         by_softib_run, a_wrong_element_is_found_out, too_slow_is_a_failure, wrong_usage, a_host_that_is_not_there,
-         a_reader_for_nccl_tests_reads_both, json_and_plot, tuning_is_written_and_used, tuning_is_checked,
-         tuning_needs_ranks, a_bar_on_a_terminal_only, a_killed_rank_ends_the_job, a_killed_launcher_ends_the_job,
-         an_interrupt_ends_the_job]
+         by_softib_run, a_host_without_hca_among_others, a_wrong_element_is_found_out, too_slow_is_a_failure,
+         wrong_usage, a_host_that_is_not_there, a_reader_for_nccl_tests_reads_both, json_and_plot,
+         tuning_is_written_and_used, tuning_is_checked, tuning_needs_ranks, a_bar_on_a_terminal_only,
+         a_killed_rank_ends_the_job, a_killed_launcher_ends_the_job, an_interrupt_ends_the_job]
 LONG_CASES = [everything_on_one_to_nine_ranks, every_program_between_hosts,
               a_rank_that_hangs_is_waited_for_no_longer_than_said, every_end_of_every_job]
 

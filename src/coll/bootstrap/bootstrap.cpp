@@ -19,15 +19,34 @@ Outcome<Key> random_key() {
 }
 
 Outcome<void> listen_where_agreed(const MeetingPlace& place) {
-  auto listener = listen_at(place.address);
+  const Address& address = place.addresses.front();
+  auto listener = listen_at(address);
   if (!listener)
     return refuse(
         Code::system_error,
-        fmt::format("rank 0 can't listen at {} of SOFTIB_COMM_ID: {}{}", place.address.text(),
-                    error_text(listener.error()),
+        fmt::format("rank 0 can't listen at {} of SOFTIB_COMM_ID: {}{}", address.text(), error_text(listener.error()),
                     to_int(listener.error()) == EADDRNOTAVAIL ? "; it has to be an address of its host" : ""));
-  Meeting::serve_in_background(std::move(*listener), place.key);
+  std::vector<Fd> listeners;
+  listeners.push_back(std::move(*listener));
+  Meeting::serve_in_background(std::move(listeners), place.key);
   return {};
+}
+
+// At the first one in any case; the others are ways for those who don't reach that.
+Outcome<std::vector<Fd>> listen_at_all(const std::vector<Interface>& interfaces, std::vector<Address>& addresses) {
+  std::vector<Fd> listeners;
+  for (const Interface& interface : interfaces) {
+    auto listener = listen_at(interface.address.with_port(0));
+    if (!listener && listeners.empty())
+      return refuse(Code::system_error,
+                    fmt::format("can't listen at {}: {}", interface.address.host(), error_text(listener.error())));
+    if (!listener) continue;
+    const auto address = local_address(listener->get());
+    if (!address) return refuse(Code::system_error, "a listener without an address: " + error_text());
+    addresses.push_back(*address);
+    listeners.push_back(std::move(*listener));
+  }
+  return listeners;
 }
 
 }  // namespace
@@ -37,20 +56,18 @@ Outcome<UniqueId> UniqueId::make_apart() {
   std::optional<Address> near;
   if (!environment.comm_id.empty())
     if (auto address = Address::resolve(environment.comm_id)) near = *address;
-  auto chosen = choose_interface(environment, near, list_interfaces());
+  auto chosen = choose_interfaces(environment, near, list_interfaces(), MeetingPlace::most_addresses);
   if (!chosen) return tl::unexpected(chosen.error());
   auto key = random_key();
   if (!key) return tl::unexpected(key.error());
-  auto listener = listen_at(chosen->address.with_port(0));
-  if (!listener)
-    return refuse(Code::system_error,
-                  fmt::format("can't listen at {}: {}", chosen->address.host(), error_text(listener.error())));
-  const auto address = local_address(listener->get());
-  if (!address) return refuse(Code::system_error, "a listener without an address: " + error_text());
+  MeetingPlace place{MeetingPlace::Kind::made, {}, *key};
+  auto listeners = listen_at_all(*chosen, place.addresses);
+  if (!listeners) return tl::unexpected(listeners.error());
   raise_descriptor_limit();
-  log::info(log::no_rank, Subsystem::bootstrap, "unique id: ranks meet at {} {}", chosen->name, address->text());
-  Meeting::serve_in_background(std::move(*listener), *key);
-  return MeetingPlace{MeetingPlace::Kind::made, *address, *key}.emit();
+  log::info(log::no_rank, Subsystem::bootstrap, "unique id: ranks meet at {} {}", chosen->front().name,
+            text_of(place.addresses));
+  Meeting::serve_in_background(std::move(*listeners), *key);
+  return place.emit();
 }
 
 void Bootstrap::call_off(const UniqueId& id, BootstrapOptions options, const Error& why) {

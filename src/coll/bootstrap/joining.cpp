@@ -5,29 +5,21 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "base/error_text.h"
 #include "coll/bootstrap/identity.h"
+#include "coll/bootstrap/reaching.h"
 
 namespace softib::coll {
 
 namespace {
 
 constexpr auto time_for_answer = std::chrono::seconds(3);  // of the meeting, to who gives up
-constexpr auto time_between_tries = std::chrono::milliseconds(50);
 constexpr auto obstacles_apart = std::chrono::milliseconds(50);
 constexpr std::size_t least_strangers = 256;
 
 std::string seconds_of(std::chrono::nanoseconds time) {
   return fmt::format("{:.3g} s", std::chrono::duration<double>(time).count());
-}
-
-// Is it worth trying again?
-bool may_come_up(Errno error) {
-  const int number = to_int(error);
-  return number == ECONNREFUSED || number == ETIMEDOUT || number == ECONNRESET || number == EHOSTUNREACH ||
-         number == ENETUNREACH || number == EAGAIN;
 }
 
 }  // namespace
@@ -67,62 +59,70 @@ std::optional<Error> Joining::obstacle() {
 }
 
 Outcome<void> Joining::reach_meeting() {
-  while (true) {
-    auto there = try_meeting();
-    if (!there) return tl::unexpected(there.error());
-    if (*there) return {};
+  auto reached = Reaching(place_, deadline_).run();
+  if (!reached) {
+    std::string text = fmt::format("{} {}", name_of(me_.member), reached.error().text);
     if (Clock::now() >= deadline_)
-      return refuse(Code::remote_error, fmt::format("{}: nobody answered at {} within {}", name_of(me_.member),
-                                                    place_.address.text(), seconds_of(options_.timeout)));
-    std::this_thread::sleep_for(time_between_tries);
+      text += fmt::format("; it gave up after {}, and {}", seconds_of(options_.timeout), who_says_where());
+    return refuse(reached.error().code, std::move(text));
   }
+  came_by_ = reached->which;
+  meeting_ = FrameSocket(std::move(reached->fd), most_table_bytes);
+  return {};
 }
 
-// false: not yet.
-Outcome<bool> Joining::try_meeting() {
-  const auto failed = [&](Errno error) -> Outcome<bool> {
-    const bool refused = to_int(error) == ECONNREFUSED && place_.kind == MeetingPlace::Kind::made;
-    if (may_come_up(error) && !refused) return false;
-    return refuse(refused ? Code::remote_error : Code::system_error,
-                  fmt::format("{} can't reach the meeting at {}: {}{}", name_of(me_.member), place_.address.text(),
-                              error_text(error), refused ? "; it is over, or who made the unique id has ended" : ""));
-  };
-  auto fd = begin_connect(place_.address);
-  if (!fd) return failed(fd.error());
-  pollfd polled{fd->get(), POLLOUT, 0};
-  while (::poll(&polled, 1, milliseconds_until(deadline_)) < 0 && errno == EINTR) continue;
-  if (polled.revents == 0) return false;
-  if (auto result = connect_result(fd->get()); !result) return failed(result.error());
-  meeting_ = FrameSocket(std::move(*fd), most_table_bytes);
-  return true;
+std::string_view Joining::who_says_where() const {
+  return place_.kind == MeetingPlace::Kind::agreed ? "SOFTIB_COMM_ID says where ranks meet"
+                                                   : "SOFTIB_SOCKET_IFNAME chooses by which interfaces ranks meet";
 }
 
-// Where SOFTIB_SOCKET_IFNAME says; else where the meeting is reached from, as the others reach it too.
+// Where SOFTIB_SOCKET_IFNAME says; else where an address of the meeting is reached from, as the others reach it too.
+Outcome<Address> Joining::listening_address(std::size_t network) const {
+  const Address& meeting = place_.addresses[network];
+  if (environment_.socket_ifname.empty()) {
+    const auto address = network == came_by_ ? local_address(meeting_.fd()) : address_towards(meeting);
+    if (address) return *address;
+  }
+  auto chosen = choose_interface(environment_, meeting, list_interfaces());
+  if (!chosen) return tl::unexpected(chosen.error());
+  return chosen->address;
+}
+
+// A listener for each address of this host by which ranks may come. Only the one by which I came is needed for sure.
 Outcome<void> Joining::listen() {
-  auto address = local_address(meeting_.fd());
-  std::string name;
-  if (!environment_.socket_ifname.empty() || !address) {
-    auto chosen = choose_interface(environment_, place_.address, list_interfaces());
-    if (!chosen) return tl::unexpected(chosen.error());
-    address = chosen->address;
-    name = chosen->name + " ";
+  std::vector<Fd> listeners;
+  std::vector<Address> addresses;  // of them
+  const auto listen_for = [&](std::size_t network) -> Outcome<Address> {
+    const auto wanted = listening_address(network);
+    if (!wanted) return tl::unexpected(wanted.error());
+    for (const Address& known : addresses)
+      if (known.host() == wanted->host()) return known;
+    auto fd = listen_at(wanted->with_port(0));
+    if (!fd)
+      return refuse(Code::system_error, fmt::format("can't listen at {}: {}", wanted->host(), error_text(fd.error())));
+    addresses.push_back(local_address(fd->get()).value_or(*wanted));
+    listeners.push_back(std::move(*fd));
+    return addresses.back();
+  };
+  for (std::size_t network = 0; network < place_.addresses.size(); ++network) {
+    const auto address = listen_for(network);
+    if (!address && network == came_by_) return tl::unexpected(address.error());
+    listens_.push_back(address ? std::optional(*address) : std::nullopt);
   }
-  auto fd = listen_at(address->with_port(0));
-  if (!fd)
-    return refuse(Code::system_error, fmt::format("can't listen at {}: {}", address->host(), error_text(fd.error())));
-  me_.listens = local_address(fd->get()).value_or(*address);
-  gate_ = Gate(std::move(*fd), most_stranger_bytes, std::max<std::size_t>(least_strangers, 2UL * options_.ranks));
-  log::info(static_cast<i32>(options_.rank), Subsystem::bootstrap, "bootstrap uses {}{}", name, me_.listens.text());
+  me_.listens = *listens_[came_by_];
+  gate_ = Gate(std::move(listeners), most_stranger_bytes, std::max<std::size_t>(least_strangers, 2UL * options_.ranks));
+  log::info(static_cast<i32>(options_.rank), Subsystem::bootstrap, "bootstrap uses {}", text_of(addresses));
   return {};
 }
 
 void Joining::say_hello() {
-  const Hello hello{place_.key, options_.ranks, me_};
+  const Hello hello{place_.key, options_.ranks, me_, static_cast<u8>(came_by_), listens_};
   meeting_.post(static_cast<u16>(MeetingMessage::hello), hello.emit());
 }
 
 Outcome<void> Joining::wait() {
-  if (!meeting_.flush()) return refuse(Code::remote_error, "the meeting at " + place_.address.text() + " has ended");
+  if (!meeting_.flush())
+    return refuse(Code::remote_error, "the meeting at " + place_.addresses[came_by_].text() + " has ended");
   const short meeting_events = meeting_.sending() ? POLLIN | POLLOUT : POLLIN;
   std::vector<pollfd> polled{{meeting_.fd(), meeting_events, 0}};
   std::vector<u32> under_way;
@@ -154,8 +154,8 @@ Outcome<void> Joining::hear_meeting() {
     if (go_) return {};
   }
   if (stream == FrameSocket::Stream::open && !meeting_.broken()) return {};
-  return refuse(Code::remote_error,
-                fmt::format("the meeting at {} ended before all ranks were connected", place_.address.text()));
+  return refuse(Code::remote_error, fmt::format("the meeting at {} ended before all ranks were connected",
+                                                place_.addresses[came_by_].text()));
 }
 
 Outcome<void> Joining::hear_frame(const Frame& frame) {
@@ -169,7 +169,7 @@ Outcome<void> Joining::hear_frame(const Frame& frame) {
   if (message == MeetingMessage::table && !have_table_)
     if (const auto table = Table::parse(frame.body); table && table->guests.size() == options_.ranks)
       return begin_connections(*table);
-  return refuse(Code::internal_error, fmt::format("{} is no meeting of ranks", place_.address.text()));
+  return refuse(Code::internal_error, fmt::format("{} is no meeting of ranks", place_.addresses[came_by_].text()));
 }
 
 Outcome<void> Joining::begin_connections(const Table& table) {
@@ -218,7 +218,9 @@ void Joining::say_ready_if_so() {
 
 // The meeting knows who is missing, and tells it to all.
 Error Joining::gave_up() {
-  const Reason reason{Code::remote_error, fmt::format("gave up after {}", seconds_of(options_.timeout))};
+  std::string text = fmt::format("gave up after {}", seconds_of(options_.timeout));
+  if (!have_table_) text += fmt::format("; ranks meet at {}, and {}", text_of(place_.addresses), who_says_where());
+  const Reason reason{Code::remote_error, std::move(text)};
   meeting_.post(static_cast<u16>(MeetingMessage::give_up), reason.emit());
   const Clock::time_point end = Clock::now() + time_for_answer;
   while (Clock::now() < end) {
@@ -236,8 +238,9 @@ Error Joining::gave_up() {
 
 Error Joining::time_out_error() const {
   if (!have_table_)
-    return {Code::remote_error, fmt::format("{} waited for all ranks to come to {}, and gave up after {}",
-                                            name_of(me_.member), place_.address.text(), seconds_of(options_.timeout))};
+    return {Code::remote_error,
+            fmt::format("{} waited for all ranks to come to {}, and gave up after {}; {}", name_of(me_.member),
+                        text_of(place_.addresses), seconds_of(options_.timeout), who_says_where())};
   std::vector<u32> missing;
   for (u32 peer = 0; peer < options_.ranks; ++peer)
     if (peer != options_.rank && !connected_[peer]) missing.push_back(peer);

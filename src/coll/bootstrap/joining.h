@@ -18,8 +18,9 @@ class Joining {
 
  private:
   [[nodiscard]] Outcome<void> reach_meeting();
-  [[nodiscard]] Outcome<bool> try_meeting();
+  [[nodiscard]] std::string_view who_says_where() const;
   [[nodiscard]] Outcome<void> listen();
+  [[nodiscard]] Outcome<Address> listening_address(std::size_t network) const;
   void say_hello();
   [[nodiscard]] std::optional<Error> obstacle();
 
@@ -38,6 +39,8 @@ class Joining {
   const Environment& environment_;
   Clock::time_point deadline_;
   Guest me_;
+  std::size_t came_by_ = 0;  // which of the meeting's addresses
+  std::vector<std::optional<Address>> listens_;
   Gate gate_;
   FrameSocket meeting_{Fd(), most_table_bytes};
 

@@ -36,9 +36,9 @@ std::string with_process(const Member& member) { return fmt::format("process {} 
 
 }  // namespace
 
-void Meeting::serve_in_background(Fd listener, const Key& key) {
+void Meeting::serve_in_background(std::vector<Fd> listeners, const Key& key) {
   const BlockedSignals blocked;
-  std::thread([meeting = std::make_unique<Meeting>(std::move(listener), key)] { meeting->serve(); }).detach();
+  std::thread([meeting = std::make_unique<Meeting>(std::move(listeners), key)] { meeting->serve(); }).detach();
 }
 
 void Meeting::serve() {
@@ -46,7 +46,8 @@ void Meeting::serve() {
 }
 
 void Meeting::wait() {
-  std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
+  std::vector<pollfd> polled;
+  for (const Fd& listener : listeners_) polled.push_back({listener.get(), POLLIN, 0});
   Clock::time_point wake = end_;
   for (const auto& visitor : visitors_) {
     const short events = visitor->socket.sending() ? POLLIN | POLLOUT : POLLIN;
@@ -56,15 +57,16 @@ void Meeting::wait() {
   const int timeout = wake == Clock::time_point::max() ? -1 : milliseconds_until(wake);
   if (::poll(polled.data(), polled.size(), timeout) < 0) return;  // EINTR
   const std::size_t known = visitors_.size();
-  for (std::size_t i = 0; i < known; ++i) look_at(*visitors_[i], polled[i + 1].revents);
-  if (polled[0].revents != 0) accept_all();
+  for (std::size_t i = 0; i < known; ++i) look_at(*visitors_[i], polled[listeners_.size() + i].revents);
+  for (std::size_t i = 0; i < listeners_.size(); ++i)
+    if (polled[i].revents != 0) accept_all(listeners_[i]);
   drop_gone();
   finish_if_all_ready();
 }
 
-void Meeting::accept_all() {
+void Meeting::accept_all(const Fd& listener) {
   while (true) {
-    auto fd = accept_one(listener_.get());
+    auto fd = accept_one(listener.get());
     if (!fd) return make_room();
     if (!*fd) return;
     const bool full = static_cast<std::size_t>(std::ranges::count_if(
@@ -129,8 +131,12 @@ void Meeting::welcome(Visitor& visitor, const Frame& frame) {
     refuse_one(visitor, {Code::invalid_usage, objection});
     return fail_all({Code::invalid_usage, objection});
   }
-  if (guests_.empty()) guests_.resize(hello->ranks);
+  if (guests_.empty()) {
+    guests_.resize(hello->ranks);
+    hellos_.resize(hello->ranks);
+  }
   visitor.rank = hello->guest.member.rank;
+  hellos_[*visitor.rank] = *hello;
   guests_[*visitor.rank] = hello->guest;
   if (++here_ == guests_.size()) send_table();
 }
@@ -158,8 +164,13 @@ void Meeting::lose(Visitor& visitor) {
 
 void Meeting::send_table() {
   phase_ = Phase::connecting;
+  const auto came_by = [](const Hello& hello) { return hello.came_by; };
+  const std::size_t network = std::ranges::max(hellos_, {}, came_by).came_by;
   Table table;
-  for (const auto& guest : guests_) table.guests.push_back(*guest);
+  for (const Hello& hello : hellos_) {
+    table.guests.push_back(hello.guest);
+    if (network < hello.listens.size() && hello.listens[network]) table.guests.back().listens = *hello.listens[network];
+  }
   say_to_guests(MeetingMessage::table, table.emit());
 }
 

@@ -10,10 +10,10 @@ namespace softib::coll {
 // Strangers and garbage are closed, and change nothing.
 class Meeting {
  public:
-  Meeting(Fd listener, const Key& key) : listener_(std::move(listener)), key_(key) {}
+  Meeting(std::vector<Fd> listeners, const Key& key) : listeners_(std::move(listeners)), key_(key) {}
 
   // Serves in a thread of its own that nobody waits for.
-  static void serve_in_background(Fd listener, const Key& key);
+  static void serve_in_background(std::vector<Fd> listeners, const Key& key);
 
  private:
   struct Visitor {
@@ -27,7 +27,7 @@ class Meeting {
 
   void serve();
   void wait();
-  void accept_all();
+  void accept_all(const Fd& listener);
   void make_room();
   void look_at(Visitor& visitor, short events);
   void hear(Visitor& visitor, const Frame& frame);
@@ -43,11 +43,12 @@ class Meeting {
   [[nodiscard]] bool anything_unsent() const;
   [[nodiscard]] std::string who_is_missing() const;
 
-  Fd listener_;
+  std::vector<Fd> listeners_;
   Key key_;
   Phase phase_ = Phase::gathering;
   std::vector<std::unique_ptr<Visitor>> visitors_;
   std::vector<std::optional<Guest>> guests_;  // by rank; empty before the first one came
+  std::vector<Hello> hellos_;                 // of the guests, by rank
   u32 here_ = 0;
   Reason failure_;
   Clock::time_point end_ = Clock::time_point::max();  // of what is left to do once over or failed

@@ -9,7 +9,7 @@ namespace softib::coll {
 namespace {
 
 constexpr std::string_view id_magic = "SoftIBid";
-constexpr u8 id_version = 1;
+constexpr u8 id_version = 2;
 constexpr std::size_t most_host_bytes = 255;
 constexpr u8 most_processor_words = 16;
 
@@ -54,8 +54,9 @@ UniqueId MeetingPlace::emit() const {
   to.bytes(std::as_bytes(std::span(id_magic)));
   to.number(id_version);
   to.number(static_cast<u8>(kind));
-  address.put(to);
   to.bytes(key);
+  to.number(static_cast<u8>(addresses.size()));
+  for (const Address& address : addresses) address.put(to);
   UniqueId id;
   std::copy(bytes.begin(), bytes.end(), id.bytes.begin());
   return id;
@@ -67,9 +68,16 @@ std::optional<MeetingPlace> MeetingPlace::parse(const UniqueId& id) {
   if (!std::ranges::equal(magic, std::as_bytes(std::span(id_magic)))) return std::nullopt;
   const u8 version = from.number<u8>();
   const u8 kind = from.number<u8>();
-  const auto address = Address::get(from);
-  if (version != id_version || kind < 1 || kind > 2 || !address) return std::nullopt;
-  return MeetingPlace{static_cast<Kind>(kind), *address, from.array<std::tuple_size_v<Key>>()};
+  if (version != id_version || kind < 1 || kind > 2) return std::nullopt;
+  MeetingPlace place{static_cast<Kind>(kind), {}, from.array<std::tuple_size_v<Key>>()};
+  const u8 count = from.number<u8>();
+  if (count < 1 || count > most_addresses) return std::nullopt;
+  for (u8 i = 0; i < count; ++i) {
+    const auto address = Address::get(from);
+    if (!address) return std::nullopt;
+    place.addresses.push_back(*address);
+  }
+  return place;
 }
 
 Bytes Hello::emit() const {
@@ -78,6 +86,12 @@ Bytes Hello::emit() const {
   to.bytes(key);
   to.number(ranks);
   put_guest(to, guest);
+  to.number(came_by);
+  to.number(static_cast<u8>(listens.size()));
+  for (const auto& address : listens) {
+    to.number(static_cast<u8>(address.has_value()));
+    if (address) address->put(to);
+  }
   return bytes;
 }
 
@@ -87,6 +101,13 @@ std::optional<Hello> Hello::parse(std::span<const std::byte> body) {
   hello.key = from.array<std::tuple_size_v<Key>>();
   hello.ranks = from.number<u32>();
   auto guest = get_guest(from);
+  hello.came_by = from.number<u8>();
+  const u8 count = from.number<u8>();
+  if (count > MeetingPlace::most_addresses || hello.came_by >= MeetingPlace::most_addresses) return std::nullopt;
+  for (u8 i = 0; i < count; ++i) {
+    const bool listens = from.number<u8>() != 0;
+    hello.listens.push_back(listens ? Address::get(from) : std::nullopt);
+  }
   if (!guest || !from.complete() || hello.ranks > most_ranks || guest->member.rank >= hello.ranks) return std::nullopt;
   hello.guest = std::move(*guest);
   return hello;

@@ -47,8 +47,11 @@ struct MeetingPlace {
     made = 1,    // somebody listens there already
     agreed = 2,  // SOFTIB_COMM_ID: rank 0 will
   };
+  static constexpr std::size_t most_addresses = 5;
+
   Kind kind = Kind::made;
-  Address address;
+  // At least one; all lead to the same meeting. They are tried in this order, as not every host reaches every network.
+  std::vector<Address> addresses;
   Key key{};
 
   [[nodiscard]] UniqueId emit() const;
@@ -65,6 +68,10 @@ struct Hello {
   Key key{};
   u32 ranks = 0;
   Guest guest;
+  // Which of the meeting's addresses I reached, and where I would listen for ranks that come by the network of each of
+  // them. If ranks reached different ones, all use the network of the last: the others aren't reached by everyone.
+  u8 came_by = 0;
+  std::vector<std::optional<Address>> listens{};
 
   [[nodiscard]] Bytes emit() const;
   [[nodiscard]] static std::optional<Hello> parse(std::span<const std::byte> body);

@@ -21,7 +21,7 @@ Key key_of_text(std::string_view text) {
 Outcome<UniqueId> agreed_id(const Environment& environment) {
   auto address = Address::resolve(environment.comm_id);
   if (!address) return refuse(address.error().code, "SOFTIB_COMM_ID: " + address.error().text);
-  return MeetingPlace{MeetingPlace::Kind::agreed, *address, key_of_text(environment.comm_id)}.emit();
+  return MeetingPlace{MeetingPlace::Kind::agreed, {*address}, key_of_text(environment.comm_id)}.emit();
 }
 
 }  // namespace

@@ -32,12 +32,12 @@ bool family_fits(const Environment& environment, const Address& address) {
   return (environment.socket_family == SocketFamily::ipv4) == (address.family() == AF_INET);
 }
 
-enum class Kind : u8 { infiniband, other, docker, loopback };
+enum class InterfaceKind : u8 { infiniband, other, docker, loopback };
 
-Kind kind_of(const Interface& interface) {
-  if (interface.name.starts_with("ib")) return Kind::infiniband;
-  if (interface.name.starts_with("docker")) return Kind::docker;
-  return interface.name == "lo" || interface.address.is_loopback() ? Kind::loopback : Kind::other;
+InterfaceKind kind_of(const Interface& interface) {
+  if (interface.name.starts_with("ib")) return InterfaceKind::infiniband;
+  if (interface.name.starts_with("docker")) return InterfaceKind::docker;
+  return interface.name == "lo" || interface.address.is_loopback() ? InterfaceKind::loopback : InterfaceKind::other;
 }
 
 std::string names_of(const std::vector<Interface>& interfaces) {
@@ -175,8 +175,21 @@ std::vector<Interface> list_interfaces() {
   return found;
 }
 
+std::string text_of(const std::vector<Address>& addresses) {
+  std::vector<std::string> texts;
+  for (const Address& address : addresses) texts.push_back(address.text());
+  return fmt::format("{}", fmt::join(texts, " or "));
+}
+
 Outcome<Interface> choose_interface(const Environment& environment, const std::optional<Address>& near,
                                     const std::vector<Interface>& interfaces) {
+  auto chosen = choose_interfaces(environment, near, interfaces, 1);
+  if (!chosen) return tl::unexpected(chosen.error());
+  return chosen->front();
+}
+
+Outcome<std::vector<Interface>> choose_interfaces(const Environment& environment, const std::optional<Address>& near,
+                                                  const std::vector<Interface>& interfaces, std::size_t most) {
   std::vector<Interface> left;
   for (const Interface& interface : interfaces)
     if (environment.socket_ifname.matches(interface.name) && family_fits(environment, interface.address))
@@ -192,7 +205,13 @@ Outcome<Interface> choose_interface(const Environment& environment, const std::o
   const auto order = [&](const Interface& interface) {
     return std::pair(environment.socket_ifname.place(interface.name), rank(interface));
   };
-  return *std::min_element(left.begin(), left.end(), [&](auto& a, auto& b) { return order(a) < order(b); });
+  std::ranges::stable_sort(left, [&](auto& a, auto& b) { return order(a) < order(b); });
+  if (environment.socket_ifname.empty())
+    left.erase(std::remove_if(left.begin() + 1, left.end(),
+                              [](const Interface& interface) { return kind_of(interface) != InterfaceKind::other; }),
+               left.end());
+  left.resize(std::min(left.size(), most));
+  return left;
 }
 
 }  // namespace softib::coll

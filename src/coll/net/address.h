@@ -57,9 +57,19 @@ struct Interface {
 // Those that are up, in the kernel's order, without link-local addresses.
 [[nodiscard]] std::vector<Interface> list_interfaces();
 
+// Several in words: "10.0.0.1:80 or [fd00::1]:80".
+[[nodiscard]] std::string text_of(const std::vector<Address>& addresses);
+
 // NCCL's rule: what SOFTIB_SOCKET_IFNAME names, in its order; else what shares a subnet with `near`; else InfiniBand,
 // others, Docker's bridges, and loopback last.
 [[nodiscard]] Outcome<Interface> choose_interface(const Environment& environment, const std::optional<Address>& near,
                                                   const std::vector<Interface>& interfaces);
+
+// That one, and then those by which hosts may come that don't reach it: at most `most`. Other ports of InfiniBand lead
+// to the same hosts, and bridges and loopback to none, so these are added only if SOFTIB_SOCKET_IFNAME names them.
+[[nodiscard]] Outcome<std::vector<Interface>> choose_interfaces(const Environment& environment,
+                                                                const std::optional<Address>& near,
+                                                                const std::vector<Interface>& interfaces,
+                                                                std::size_t most);
 
 }  // namespace softib::coll

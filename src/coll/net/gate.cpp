@@ -11,7 +11,7 @@ constexpr auto time_for_first_frame = std::chrono::seconds(10);
 }  // namespace
 
 void Gate::add_to(std::vector<pollfd>& polled) const {
-  polled.push_back({listener_.get(), POLLIN, 0});
+  for (const Fd& listener : listeners_) polled.push_back({listener.get(), POLLIN, 0});
   for (const Stranger& stranger : strangers_) polled.push_back({stranger.socket.fd(), POLLIN, 0});
 }
 
@@ -22,9 +22,11 @@ Clock::time_point Gate::deadline() const {
 }
 
 void Gate::serve(std::span<const pollfd> polled, const Admit& admit) {
-  for (std::size_t i = 0; i < strangers_.size(); ++i) look_at(strangers_[i], polled[1 + i].revents != 0, admit);
+  for (std::size_t i = 0; i < strangers_.size(); ++i)
+    look_at(strangers_[i], polled[listeners_.size() + i].revents != 0, admit);
   std::erase_if(strangers_, [](const Stranger& stranger) { return stranger.gone; });
-  if (polled[0].revents != 0) accept_all();
+  for (std::size_t i = 0; i < listeners_.size(); ++i)
+    if (polled[i].revents != 0) accept_all(listeners_[i]);
 }
 
 void Gate::look_at(Stranger& stranger, bool readable, const Admit& admit) {
@@ -36,9 +38,9 @@ void Gate::look_at(Stranger& stranger, bool readable, const Admit& admit) {
   if (ended || stranger.socket.broken() || Clock::now() >= stranger.deadline) stranger.gone = true;
 }
 
-void Gate::accept_all() {
+void Gate::accept_all(const Fd& listener) {
   while (true) {
-    auto fd = accept_one(listener_.get());
+    auto fd = accept_one(listener.get());
     if (!fd) return make_room();
     if (!*fd) return;
     if (strangers_.size() >= most_) make_room();

@@ -1,4 +1,4 @@
-// A listener, and those who came to it but haven't said yet who they are.
+// Listeners, and those who came to them but haven't said yet who they are.
 #pragma once
 
 #include <poll.h>
@@ -15,7 +15,11 @@ class Gate {
   Gate() = default;
   // Each has a while for its first frame, whose body has at most `limit` bytes. When more than `most` have come, the
   // one that had the most time goes.
-  Gate(Fd listener, u64 limit, std::size_t most) : listener_(std::move(listener)), limit_(limit), most_(most) {}
+  Gate(std::vector<Fd> listeners, u64 limit, std::size_t most)
+      : listeners_(std::move(listeners)), limit_(limit), most_(most) {}
+  Gate(Fd listener, u64 limit, std::size_t most) : limit_(limit), most_(most) {
+    listeners_.push_back(std::move(listener));
+  }
 
   // Adds what poll() has to look at; until deadline() at the latest.
   void add_to(std::vector<pollfd>& polled) const;
@@ -33,10 +37,10 @@ class Gate {
     bool gone = false;
   };
   static void look_at(Stranger& stranger, bool readable, const Admit& admit);
-  void accept_all();
+  void accept_all(const Fd& listener);
   void make_room();
 
-  Fd listener_;
+  std::vector<Fd> listeners_;
   u64 limit_ = 0;
   std::size_t most_ = 0;
   std::vector<Stranger> strangers_;

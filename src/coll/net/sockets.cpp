@@ -50,6 +50,12 @@ std::optional<Address> local_address(int fd) {
   return Address::of(storage);
 }
 
+std::optional<Address> address_towards(const Address& to) {
+  const Fd fd(::socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd || ::connect(fd.get(), to.data(), to.size()) != 0) return std::nullopt;
+  return local_address(fd.get());
+}
+
 Result<Fd> begin_connect(const Address& to) {
   auto fd = open_stream(to.family());
   if (!fd) return fd;

@@ -14,6 +14,8 @@ using Clock = std::chrono::steady_clock;
 // Port 0: the kernel chooses one.
 [[nodiscard]] Result<Fd> listen_at(const Address& address);
 [[nodiscard]] std::optional<Address> local_address(int fd);
+// By which address of this host that one would be reached, as the routes are; nothing is sent.
+[[nodiscard]] std::optional<Address> address_towards(const Address& to);
 
 // Under way, or there already: writable once it is decided, and then connect_result() says how.
 [[nodiscard]] Result<Fd> begin_connect(const Address& to);
