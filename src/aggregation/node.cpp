@@ -143,11 +143,11 @@ bool Node::combine(Slot& slot, std::vector<Action>& actions) {
   const std::optional<u32> holder = free_place();
   if (!holder) return false;
   Segment sum = slot.from[0]->segment;
-  std::vector<const void*> inputs;
+  inputs_.clear();
   for (const auto& from : slot.from)
-    if (from->segment.gives) inputs.push_back(from->message.bytes.data() + segment_header);
+    if (from->segment.gives) inputs_.push_back(from->message.bytes.data() + segment_header);
   sum.kind = job_.has_parent ? SegmentKind::contribution : SegmentKind::result;
-  sum.gives = !inputs.empty();
+  sum.gives = !inputs_.empty();
   if (!job_.has_parent && !sum.gives) {
     fail("nobody gives anything", actions);
     return false;
@@ -155,7 +155,7 @@ bool Node::combine(Slot& slot, std::vector<Action>& actions) {
   const std::span<std::byte> to = place(*holder);
   coll::innetwork::emit(sum, to.data());
   if (sum.data_bytes() != 0)
-    coll::kernels::reduce(sum.type, sum.op, to.data() + segment_header, inputs, sum.bytes / coll::size_of(sum.type),
+    coll::kernels::reduce(sum.type, sum.op, to.data() + segment_header, inputs_, sum.bytes / coll::size_of(sum.type),
                           job_.has_parent ? 1 : job_.ranks, coll::kernels::Stores::cached);
   const std::span<const std::byte> message = to.first(segment_header + sum.data_bytes());
   job_.has_parent ? send_up(*holder, message, actions) : send_down(*holder, message, actions);

@@ -110,6 +110,7 @@ class Node {
   std::size_t left_ = 0;
   u64 sends_ = 0;
   std::optional<std::string> failure_;
+  std::vector<const void*> inputs_;  // of combine()
 };
 
 // "4096 bytes of float, sum"

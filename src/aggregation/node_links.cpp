@@ -115,6 +115,7 @@ bool NodeLinks::turn(Time now) {
   std::array<ibv_wc, 32> done{};
   const int count = ::ibv_poll_cq(completions_.queue.get(), static_cast<int>(done.size()), done.data());
   for (int i = 0; i < count; ++i) complete(done[static_cast<std::size_t>(i)], now);
+  if (count > 0 && over_ && when_over_) when_over_();
   return count > 0;
 }
 
@@ -143,7 +144,8 @@ void NodeLinks::take(u32 link, u64 receive, u32 bytes) {
 
 void NodeLinks::perform(Time now) {
   while (!actions_.empty()) {
-    const std::vector<Action> actions = std::exchange(actions_, {});
+    std::vector<Action> actions = std::move(spare_);
+    actions.swap(actions_);
     for (const Action& action : actions) {
       if (action.kind == Action::Kind::give_back) {
         post(action.receive);
@@ -151,6 +153,8 @@ void NodeLinks::perform(Time now) {
         send(action.kind == Action::Kind::send_up ? static_cast<u32>(job_.children.size()) : action.child, action, now);
       }
     }
+    actions.clear();
+    spare_ = std::move(actions);
   }
   look_at_end(now);
 }

@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "aggregation/node.h"
+#include "aggregation/watch.h"
 #include "coll/innetwork/pair.h"
 
 namespace softib::aggregation {
@@ -19,24 +21,23 @@ struct LinkTiming {
   std::chrono::nanoseconds farewell = std::chrono::seconds(2);  // to tell of a failure
 };
 
-class NodeLinks {
+class NodeLinks final : public Watched {
  public:
-  using Time = std::chrono::steady_clock::time_point;
-
   [[nodiscard]] static coll::Outcome<std::unique_ptr<NodeLinks>> make(const coll::innetwork::OpenPort& port,
                                                                       const coll::innetwork::PrepareJob& words,
                                                                       const LinkTiming& timing, Time now);
+  // Called from turn() once is_over().
+  void when_over(std::function<void()> told) { when_over_ = std::move(told); }
 
   [[nodiscard]] coll::innetwork::Prepared ends() const;
   [[nodiscard]] coll::Outcome<void> connect(const coll::innetwork::ConnectJob& words);
   // The job ends here because it ends elsewhere.
   void dismiss(const std::string& why, Time now);
 
-  // True if anything moved.
-  bool turn(Time now);
+  bool turn(Time now) override;
   void on_time(Time now);
-  [[nodiscard]] bool arm() { return completions_.arm(); }
-  [[nodiscard]] int descriptor() const { return completions_.descriptor(); }
+  [[nodiscard]] bool arm() override { return completions_.arm(); }
+  [[nodiscard]] int descriptor() const override { return completions_.descriptor(); }
 
   // Nothing is to be done any more: it can be destroyed.
   [[nodiscard]] bool is_over() const { return over_; }
@@ -82,9 +83,11 @@ class NodeLinks {
   std::unique_ptr<Node> node_;
   std::vector<Link> links_;  // the children, then the parent if there is one
   std::vector<Action> actions_;
+  std::vector<Action> spare_;  // whose memory is used again
   Time made_;
   bool connected_ = false;
   bool over_ = false;
+  std::function<void()> when_over_;
   std::optional<Time> failed_;
 };
 

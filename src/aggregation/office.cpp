@@ -31,38 +31,43 @@ std::string text_at(std::span<const u8> record, u32 at, u32 size) {
 
 }  // namespace
 
+void Enquiries::open() {
+  auto opened = Subnet::open(port_.open.device, port_.open.number);
+  if (!opened) return;
+  subnet_ = std::move(*opened);
+  watch_.add(*this, {});
+}
+
+void Enquiries::close() {
+  if (subnet_) watch_.remove(*this);
+  subnet_.reset();
+}
+
 void Enquiries::ask(const Subnet::Question& question, Answered answered) {
   // Opened when it is needed, and again after it failed: the subnet manager may have moved.
-  if (!subnet_) {
-    auto opened = Subnet::open(port_.open.device, port_.open.number);
-    if (opened) subnet_ = std::move(*opened);
-  }
+  if (!subnet_) open();
   const auto number = subnet_ ? subnet_->ask(question) : std::nullopt;
   if (number) {
     waiting_[*number] = {std::move(answered), std::chrono::steady_clock::now() + answer_patience};
-  } else {
-    subnet_.reset();
-    waiting_.clear();
-    unasked_.push_back(std::move(answered));
+    return;
   }
+  close();
+  for (auto& [asked, waiting] : std::exchange(waiting_, {})) unasked_.push_back(std::move(waiting.answered));
+  unasked_.push_back(std::move(answered));
 }
 
-bool Enquiries::turn() {
-  Subnet::Answer none;
-  none.answered = false;
-  for (const Answered& answered : std::exchange(unasked_, {})) answered(none);
+bool Enquiries::turn(Time) {
   bool any = false;
-  // To look costs a system call, and this is asked for each message of the data path.
   while (auto answer = subnet_ && !waiting_.empty() ? subnet_->next_answer() : std::nullopt) {
     any = true;
     auto entry = waiting_.extract(answer->number);
-    if (!answer->answered && waiting_.empty()) subnet_.reset();
+    if (!answer->answered && waiting_.empty()) close();
     if (!entry.empty()) entry.mapped().answered(*answer);
   }
   return any;
 }
 
-void Enquiries::on_time(std::chrono::steady_clock::time_point now) {
+void Enquiries::on_time(Time now) {
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     if (at->second.until > now) {
       ++at;
@@ -71,36 +76,39 @@ void Enquiries::on_time(std::chrono::steady_clock::time_point now) {
     unasked_.push_back(std::move(at->second.answered));
     at = waiting_.erase(at);
   }
+  Subnet::Answer none;
+  none.answered = false;
+  for (const Answered& answered : std::exchange(unasked_, {})) answered(none);
 }
 
-void Enquiries::add_descriptors(std::vector<int>& descriptors) const {
-  if (subnet_) descriptors.push_back(subnet_->descriptor());
-}
-
-Office::Office(StationPort& port, const Options& options, Log log)
+Office::Office(StationPort& port, const Options& options, Watch& watch, Log log)
     : port_(port),
       options_(options),
+      watch_(watch),
       log_(std::move(log)),
-      enquiries_(port),
+      enquiries_(port, watch),
       manager_(new_life(), {.most_jobs = options.most_jobs}) {}
 
-coll::Outcome<std::unique_ptr<Office>> Office::make(StationPort& port, const Options& options, Log log) {
-  std::unique_ptr<Office> office(new Office(port, options, std::move(log)));
+coll::Outcome<std::unique_ptr<Office>> Office::make(StationPort& port, const Options& options, Watch& watch, Log log) {
+  std::unique_ptr<Office> office(new Office(port, options, watch, std::move(log)));
   auto post = Post::open(port.open, {});
   if (!post) return tl::unexpected(post.error());
   office->post_ = std::move(*post);
+  watch.add(*office, {});
   return office;
+}
+
+Office::~Office() {
+  if (post_) watch_.remove(*this);
 }
 
 bool Office::turn(Time now) {
   bool any = post_->turn(now);
-  any |= enquiries_.turn();
   while (const auto event = post_->mailbox().next_event()) {
     take(*event, now);
     any = true;
   }
-  carry_out(now);
-  return any;
+  return carry_out(now) || any;
 }
 
 void Office::take(const Mailbox::Event& event, Time now) {
@@ -113,8 +121,10 @@ void Office::take(const Mailbox::Event& event, Time now) {
   if (!tag.empty()) manager_.answered(tag.mapped(), words);
 }
 
-void Office::carry_out(Time now) {
+bool Office::carry_out(Time now) {
+  bool any = false;
   while (auto output = manager_.next_output()) {
+    any = true;
     if (auto* ask = std::get_if<Manager::Ask>(&*output)) {
       tags_[post_->mailbox().ask(ask->to, emit(ask->words), now)] = ask->tag;
     } else if (auto* answer = std::get_if<Manager::Answer>(&*output)) {
@@ -125,6 +135,7 @@ void Office::carry_out(Time now) {
       read_topology();
     }
   }
+  return any;
 }
 
 void Office::read_topology() {
@@ -133,8 +144,7 @@ void Office::read_topology() {
 }
 
 void Office::take_nodes(const Subnet::Answer& answer) {
-  if (!answer.answered)
-    return manager_.topology_read(tl::unexpected<std::string>("subnet administration doesn't answer"));
+  if (!answer.answered) return topology_read(tl::unexpected<std::string>("subnet administration doesn't answer"));
   for (const Octets& record : answer.records) {
     if (record.size() < node_record::size || wire::get(record, node_record::type) != node_record::is_switch) continue;
     topology_.add_switch(static_cast<u16>(wire::get(record, node_record::lid)),
@@ -144,13 +154,18 @@ void Office::take_nodes(const Subnet::Answer& answer) {
 }
 
 void Office::take_links(const Subnet::Answer& answer) {
-  if (!answer.answered)
-    return manager_.topology_read(tl::unexpected<std::string>("subnet administration doesn't answer"));
+  if (!answer.answered) return topology_read(tl::unexpected<std::string>("subnet administration doesn't answer"));
   for (const Octets& record : answer.records)
     if (record.size() >= link_record::size)
       topology_.add_cable(static_cast<u16>(wire::get(record, link_record::from)),
                           static_cast<u16>(wire::get(record, link_record::to)));
-  manager_.topology_read(topology_);
+  topology_read(topology_);
+}
+
+// Not within one's own turn: who is to hear of it has to be woken.
+void Office::topology_read(const tl::expected<Topology, std::string>& topology) {
+  manager_.topology_read(topology);
+  watch_.wake(*this);
 }
 
 ManagerService Office::service() const {
@@ -178,12 +193,7 @@ void Office::on_time(Time now) {
   enquiries_.on_time(now);
   manager_.on_time(now);
   if (now >= register_at_) register_service(now);
-  carry_out(now);
-}
-
-void Office::add_descriptors(std::vector<int>& descriptors) const {
-  descriptors.push_back(post_->descriptor());
-  enquiries_.add_descriptors(descriptors);
+  watch_.wake(*this);  // to say what is to be said
 }
 
 void Office::leave() {
@@ -192,7 +202,8 @@ void Office::leave() {
   enquiries_.ask(unregister_manager(service()), [&done](const Subnet::Answer&) { done = true; });
   for (const auto end = std::chrono::steady_clock::now() + milliseconds(500);
        !done && std::chrono::steady_clock::now() < end;) {
-    enquiries_.turn();
+    enquiries_.turn(std::chrono::steady_clock::now());
+    enquiries_.on_time(std::chrono::steady_clock::now());
     if (!done) ::usleep(1000);
   }
 }

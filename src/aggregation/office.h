@@ -14,39 +14,47 @@
 namespace softib::aggregation {
 
 // What is asked of subnet administration now and then, one thing at a time.
-class Enquiries {
+class Enquiries final : public Watched {
  public:
   using Answered = std::function<void(const coll::innetwork::Subnet::Answer&)>;
 
-  explicit Enquiries(StationPort& port) : port_(port) {}
+  Enquiries(StationPort& port, Watch& watch) : port_(port), watch_(watch) {}
+  ~Enquiries() override { close(); }
 
   void ask(const coll::innetwork::Subnet::Question& question, Answered answered);
-  bool turn();
-  void on_time(std::chrono::steady_clock::time_point now);
-  void add_descriptors(std::vector<int>& descriptors) const;
+  bool turn(Time now) override;
+  // Whatever has been read no more stands in the socket.
+  [[nodiscard]] bool arm() override { return true; }
+  [[nodiscard]] int descriptor() const override { return subnet_->descriptor(); }
+  void on_time(Time now);
 
  private:
+  void open();
+  void close();
+
   StationPort& port_;
+  Watch& watch_;
   std::unique_ptr<coll::innetwork::Subnet> subnet_;
   struct Waiting {
     Answered answered;
-    std::chrono::steady_clock::time_point until;
+    Time until;
   };
   std::map<u32, Waiting> waiting_;
   std::vector<Answered> unasked_;
 };
 
-class Office {
+class Office final : public Watched {
  public:
-  using Time = Station::Time;
   using Log = Station::Log;
 
-  [[nodiscard]] static coll::Outcome<std::unique_ptr<Office>> make(StationPort& port, const Options& options, Log log);
+  [[nodiscard]] static coll::Outcome<std::unique_ptr<Office>> make(StationPort& port, const Options& options,
+                                                                   Watch& watch, Log log);
+  ~Office() override;
 
-  bool turn(Time now);
+  bool turn(Time now) override;
   void on_time(Time now);
-  [[nodiscard]] bool arm() { return post_->arm(); }
-  void add_descriptors(std::vector<int>& descriptors) const;
+  [[nodiscard]] bool arm() override { return post_->arm(); }
+  [[nodiscard]] int descriptor() const override { return post_->descriptor(); }
   [[nodiscard]] coll::innetwork::Correspondent address() const { return post_->address(); }
   [[nodiscard]] bool is_registered() const { return registered_; }
   [[nodiscard]] const Manager& manager() const { return manager_; }
@@ -54,10 +62,11 @@ class Office {
   void leave();
 
  private:
-  Office(StationPort& port, const Options& options, Log log);
+  Office(StationPort& port, const Options& options, Watch& watch, Log log);
   void take(const coll::innetwork::Mailbox::Event& event, Time now);
-  void carry_out(Time now);
+  bool carry_out(Time now);
   void read_topology();
+  void topology_read(const tl::expected<Topology, std::string>& topology);
   void take_nodes(const coll::innetwork::Subnet::Answer& answer);
   void take_links(const coll::innetwork::Subnet::Answer& answer);
   void register_service(Time now);
@@ -65,6 +74,7 @@ class Office {
 
   StationPort& port_;
   const Options& options_;
+  Watch& watch_;
   Log log_;
   Enquiries enquiries_;
   std::unique_ptr<coll::innetwork::Post> post_;

@@ -1,7 +1,7 @@
 #include "aggregation/service.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -10,7 +10,10 @@
 #include <cstdio>
 
 #include "aggregation/office.h"
+#include "aggregation/watch.h"
+#include "base/error_text.h"
 #include "base/fd.h"
+#include "base/processors.h"
 
 namespace softib::aggregation {
 
@@ -25,6 +28,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto look_for_manager = seconds(2);
 constexpr auto most_rest = milliseconds(100);
 
+constexpr u32 looks_apart = 64;
+
 void tell(const std::string& text) { fmt::print(stderr, "softib-aggregation: {}\n", text); }
 
 class Service {
@@ -37,15 +42,15 @@ class Service {
  private:
   [[nodiscard]] bool is_stopped();
   void open_stations();
-  bool turn();
   void on_time(Clock::time_point now);
   void find_manager(Clock::time_point now);
   void tell_manager(std::optional<Correspondent> manager);
   void look_at_readiness();
-  void rest();
+  [[nodiscard]] bool is_crowded() const;
 
   const Options& options_;
   Fd signals_;
+  Watch watch_;  // before those that are watched
   std::vector<std::unique_ptr<StationPort>> ports_;
   std::vector<std::unique_ptr<Station>> stations_;  // by port; none while a port isn't active
   std::unique_ptr<Office> office_;
@@ -53,6 +58,7 @@ class Service {
   std::optional<Correspondent> manager_;
   Clock::time_point looked_{};
   bool ready_ = false;
+  std::size_t processors_ = allowed_processors().size();
 };
 
 coll::Outcome<void> Service::start() {
@@ -61,11 +67,13 @@ coll::Outcome<void> Service::start() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ending, signal);
   ::sigprocmask(SIG_BLOCK, &ending, nullptr);
   signals_ = Fd(::signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!watch_ || !signals_) return coll::refuse(coll::Code::system_error, "descriptors to wait at: " + error_text());
+  watch_.add_descriptor(signals_.get());
   auto ports = open_ports(options_.devices);
   if (!ports) return tl::unexpected(ports.error());
   ports_ = std::move(*ports);
   stations_.resize(ports_.size());
-  if (!options_.manager) enquiries_ = std::make_unique<Enquiries>(*ports_[0]);
+  if (!options_.manager) enquiries_ = std::make_unique<Enquiries>(*ports_[0], watch_);
   return {};
 }
 
@@ -80,7 +88,7 @@ void Service::open_stations() {
     if ((stations_[i] || !options_.node) && office_) continue;
     if (!ports_[i]->refresh()) continue;
     if (options_.manager && !office_) {
-      auto made = Office::make(*ports_[i], options_, &tell);
+      auto made = Office::make(*ports_[i], options_, watch_, &tell);
       if (!made) {
         tell(made.error().text);
         continue;
@@ -89,7 +97,7 @@ void Service::open_stations() {
       tell_manager(office_->address());
     }
     if (!options_.node || stations_[i]) continue;
-    auto made = Station::make(*ports_[i], options_, &tell);
+    auto made = Station::make(*ports_[i], options_, watch_, &tell);
     if (made)
       stations_[i] = std::move(*made);
     else
@@ -112,14 +120,6 @@ void Service::find_manager(Clock::time_point now) {
       if (const auto address = coll::innetwork::parse_manager(record))
         return tell_manager(Correspondent{address->lid, address->pair});
   });
-}
-
-bool Service::turn() {
-  const auto now = Clock::now();
-  bool any = office_ && office_->turn(now);
-  for (const auto& station : stations_) any = (station && station->turn(now)) || any;
-  if (enquiries_) any = enquiries_->turn() || any;
-  return any;
 }
 
 void Service::on_time(Clock::time_point now) {
@@ -146,32 +146,32 @@ void Service::look_at_readiness() {
   ::close(options_.ready_fd);
 }
 
-void Service::rest() {
-  bool quiet = !office_ || office_->arm();
-  for (const auto& station : stations_) quiet = (!station || station->arm()) && quiet;
-  if (!quiet || turn()) return;  // something came before the arming
-  std::vector<int> descriptors{signals_.get()};
-  if (office_) office_->add_descriptors(descriptors);
-  for (const auto& station : stations_)
-    if (station) station->add_descriptors(descriptors);
-  if (enquiries_) enquiries_->add_descriptors(descriptors);
-  std::vector<pollfd> waits;
-  for (const int descriptor : descriptors) waits.push_back({descriptor, POLLIN, 0});
-  const auto patience = ready_ ? most_rest : milliseconds(10);
-  static_cast<void>(::poll(waits.data(), waits.size(), static_cast<int>(patience.count())));
+// Are there fewer processors than threads that want one, ranks among them? To yield the processor instead of sleeping
+// would be no help there: who yields waits for as long as others may run in one go, milliseconds.
+bool Service::is_crowded() const {
+  unsigned runnable = 0;
+  char text[64]{};  // "0.20 0.18 0.12 3/80 11206"
+  const Fd file(::open("/proc/loadavg", O_RDONLY | O_CLOEXEC));
+  if (!file || ::read(file.get(), text, sizeof text - 1) <= 0) return false;
+  return std::sscanf(text, "%*s %*s %*s %u/", &runnable) == 1 && runnable > processors_;
 }
 
 void Service::run() {
   auto timed = Clock::time_point{};
-  while (!is_stopped()) {
-    for (u32 turns = 0; turns < 64 && turn(); ++turns) {
-    }
+  u32 turns = 0;
+  for (;;) {
     const auto now = Clock::now();
     if (now - timed >= (ready_ ? most_rest : milliseconds(10)) / 2) {
+      if (is_stopped()) break;
       timed = now;
       on_time(now);
+      watch_.set_lingers(!is_crowded());
     }
-    rest();
+    static_cast<void>(watch_.turn(now));
+    if (watch_.is_asleep())
+      watch_.wait(ready_ ? most_rest : milliseconds(10));
+    else if (++turns % looks_apart == 0)
+      watch_.wait(milliseconds(0));  // others want to be heard too
   }
   if (office_) office_->leave();
 }

@@ -19,6 +19,10 @@ namespace {
 
 constexpr auto hello_apart = std::chrono::seconds(1);
 
+// How long a job without messages is polled. The next one of a program that calls often comes within it; to be woken
+// costs both ends some ten microseconds.
+constexpr auto job_lingers = std::chrono::microseconds(50);
+
 Outcome<std::unique_ptr<StationPort>> open_port(ibv_device* device, u8 number) {
   auto port = std::make_unique<StationPort>();
   const std::string name = ::ibv_get_device_name(device);
@@ -76,12 +80,18 @@ Outcome<std::vector<std::unique_ptr<StationPort>>> open_ports(const std::vector<
   return ports;
 }
 
-Outcome<std::unique_ptr<Station>> Station::make(StationPort& port, const Options& options, Log log) {
-  std::unique_ptr<Station> station(new Station(port, options, std::move(log)));
+Outcome<std::unique_ptr<Station>> Station::make(StationPort& port, const Options& options, Watch& watch, Log log) {
+  std::unique_ptr<Station> station(new Station(port, options, watch, std::move(log)));
   auto post = Post::open(port.open, {});
   if (!post) return tl::unexpected(post.error());
   station->post_ = std::move(*post);
+  watch.add(*station, {});
   return station;
+}
+
+Station::~Station() {
+  for (const auto& [number, job] : jobs_) watch_.remove(*job);
+  if (post_) watch_.remove(*this);
 }
 
 bool Station::turn(Time now) {
@@ -90,9 +100,7 @@ bool Station::turn(Time now) {
     take(*event, now);
     any = true;
   }
-  for (const auto& [number, job] : jobs_) any |= job->turn(now);
-  bury(now);
-  return any;
+  return bury(now) || any;
 }
 
 void Station::take(const Mailbox::Event& event, Time now) {
@@ -138,6 +146,8 @@ Words Station::prepare(const PrepareJob& words, Time now) {
   auto made = NodeLinks::make(port_.open, words, timing, now);
   if (!made) return no(made.error().text);
   const Prepared ends = (*made)->ends();
+  (*made)->when_over([this] { watch_.wake(*this); });
+  watch_.add(**made, job_lingers);
   jobs_[words.job] = std::move(*made);
   return ends;
 }
@@ -154,8 +164,9 @@ void Station::dismiss(u32 number, const std::string& why, Time now) {
   if (const auto job = jobs_.find(number); job != jobs_.end()) job->second->dismiss(why, now);
 }
 
-// Takes away what is over, and tells the manager.
-void Station::bury(Time now) {
+// Takes away what is over, and tells the manager. True: it is to be told.
+bool Station::bury(Time now) {
+  bool any = false;
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     const auto& [number, job] = *at;
     if (!job->is_over()) {
@@ -169,8 +180,11 @@ void Station::bury(Time now) {
     if (manager_)
       static_cast<void>(
           post_->mailbox().ask(*manager_, emit(JobOver{port_.guid, number, !failure, failure.value_or("")}), now));
+    any = true;
+    watch_.remove(*job);
     at = jobs_.erase(at);
   }
+  return any;
 }
 
 void Station::say_hello(Time now) {
@@ -192,18 +206,8 @@ void Station::say_hello(Time now) {
 void Station::on_time(Time now) {
   say_hello(now);
   for (const auto& [number, job] : jobs_) job->on_time(now);
-  bury(now);
-}
-
-bool Station::arm() {
-  bool quiet = post_->arm();
-  for (const auto& [number, job] : jobs_) quiet = job->arm() && quiet;
-  return quiet;
-}
-
-void Station::add_descriptors(std::vector<int>& descriptors) const {
-  descriptors.push_back(post_->descriptor());
-  for (const auto& [number, job] : jobs_) descriptors.push_back(job->descriptor());
+  static_cast<void>(bury(now));
+  watch_.wake(*this);  // to send what is to be said
 }
 
 }  // namespace softib::aggregation

@@ -9,6 +9,7 @@
 
 #include "aggregation/node_links.h"
 #include "aggregation/options.h"
+#include "aggregation/watch.h"
 #include "coll/innetwork/post.h"
 #include "coll/innetwork/subnet.h"
 
@@ -31,37 +32,40 @@ struct StationPort {
 [[nodiscard]] coll::Outcome<std::vector<std::unique_ptr<StationPort>>> open_ports(
     const std::vector<std::string>& devices);
 
-class Station {
+class Station final : public Watched {
  public:
-  using Time = NodeLinks::Time;
   using Log = std::function<void(const std::string&)>;
 
-  [[nodiscard]] static coll::Outcome<std::unique_ptr<Station>> make(StationPort& port, const Options& options, Log log);
+  [[nodiscard]] static coll::Outcome<std::unique_ptr<Station>> make(StationPort& port, const Options& options,
+                                                                    Watch& watch, Log log);
+  ~Station() override;
 
   // Where the manager is; nothing: nobody knows.
   void set_manager(std::optional<coll::innetwork::Correspondent> manager) { manager_ = manager; }
-  bool turn(Time now);
+  // Words of the manager; jobs have turns of their own.
+  bool turn(Time now) override;
   void on_time(Time now);
-  // False: something has come meanwhile.
-  [[nodiscard]] bool arm();
-  void add_descriptors(std::vector<int>& descriptors) const;
+  [[nodiscard]] bool arm() override { return post_->arm(); }
+  [[nodiscard]] int descriptor() const override { return post_->descriptor(); }
   [[nodiscard]] bool is_welcome() const { return welcome_; }
   [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
 
  private:
   using Words = coll::innetwork::Words;
 
-  Station(StationPort& port, const Options& options, Log log) : port_(port), options_(options), log_(std::move(log)) {}
+  Station(StationPort& port, const Options& options, Watch& watch, Log log)
+      : port_(port), options_(options), watch_(watch), log_(std::move(log)) {}
   void take(const coll::innetwork::Mailbox::Event& event, Time now);
   [[nodiscard]] Words answer_to(const Words& words, Time now);
   [[nodiscard]] Words prepare(const coll::innetwork::PrepareJob& words, Time now);
   [[nodiscard]] Words connect(const coll::innetwork::ConnectJob& words);
   void dismiss(u32 job, const std::string& why, Time now);
   void say_hello(Time now);
-  void bury(Time now);
+  bool bury(Time now);
 
   StationPort& port_;
   const Options& options_;
+  Watch& watch_;
   Log log_;
   std::unique_ptr<coll::innetwork::Post> post_;
   std::optional<coll::innetwork::Correspondent> manager_;

@@ -86,6 +86,29 @@ TEST(Crowding, RanksOfOtherHostsAreNotInTheWay) {
   for (const u32 rank : {0U, 1U, 2U}) EXPECT_FALSE(is_crowded(members, rank));
 }
 
+// Hosts in SoftIB, and containers.
+TEST(Crowding, RanksOfOtherHostsAreInTheWayOnTheSameMachine) {
+  std::vector<Member> members = ranks_bound_to({{0b1}, {0b1}, {0b10}});
+  for (Member& member : members) member.host_key = member.rank + 1;
+  for (Member& member : members) member.machine_key = 7;
+  for (const u32 rank : {0U, 1U, 2U}) EXPECT_TRUE(is_crowded(members, rank));
+  members[1].machine_key = 8;
+  for (const u32 rank : {0U, 1U, 2U}) EXPECT_FALSE(is_crowded(members, rank));
+  EXPECT_TRUE(is_crowded(members, 0, 1));
+  EXPECT_TRUE(is_crowded(members, 1, 1));
+  members[0].processors = {0b111};
+  EXPECT_FALSE(is_crowded(members, 0, 1));
+  EXPECT_TRUE(is_crowded(members, 0, 2));
+}
+
+TEST(Crowding, RanksTellWhichMachineTheyAreOn) {
+  as_threads(2, [](Bootstrap& bootstrap) {
+    EXPECT_EQ(bootstrap.members()[0].machine_key, own_identity({}).machine_key);
+    EXPECT_NE(bootstrap.members()[1].machine_key, 0U);
+    bootstrap.leave();
+  });
+}
+
 TEST(Crowding, RanksTellWhereTheyMayRun) {
   as_threads(2, [](Bootstrap& bootstrap) {
     EXPECT_EQ(bootstrap.members()[bootstrap.rank()].processors, own_processors());

@@ -35,11 +35,12 @@ struct UniqueId {
 // One process of a communicator; for people name_of() it: "rank 3 on host1".
 struct Member {
   u32 rank = 0;
-  std::string host;     // gethostname()
-  u64 host_key = 0;     // equal for ranks that can share memory: machine, boot, and namespace of /dev/shm
-  i32 process = 0;      // in its own pid namespace
-  std::string address;  // the numeric address at which its bootstrap is reached
+  std::string host;               // gethostname()
+  u64 host_key = 0;               // equal for ranks that can share memory: machine, boot, and namespace of /dev/shm
+  i32 process = 0;                // in its own pid namespace
+  std::string address;            // the numeric address at which its bootstrap is reached
   std::vector<u64> processors{};  // that it may run on, a bit each; empty: not told
+  u64 machine_key = 0;  // equal for ranks under one kernel, on whatever hosts: containers, hosts of SoftIB; 0: not told
 };
 
 [[nodiscard]] inline std::string name_of(const Member& member) {

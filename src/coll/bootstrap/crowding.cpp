@@ -1,6 +1,7 @@
 #include "coll/bootstrap/crowding.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -60,12 +61,20 @@ std::vector<u64> own_processors() {
   return words;
 }
 
-bool is_crowded(std::span<const Member> members, u32 rank) {
+bool is_crowded(std::span<const Member> members, u32 rank, u32 others) {
+  const Member& self = members[rank];
   const std::vector<u64> unknown = own_processors();
   std::vector<const std::vector<u64>*> allowed;
-  for (const Member& member : members)
-    if (member.host_key == members[rank].host_key)
-      allowed.push_back(member.processors.empty() ? &unknown : &member.processors);
+  std::vector<u64> any;
+  for (const Member& member : members) {
+    const bool here =
+        member.host_key == self.host_key || (self.machine_key != 0 && member.machine_key == self.machine_key);
+    if (!here) continue;
+    allowed.push_back(member.processors.empty() ? &unknown : &member.processors);
+    any.resize(std::max(any.size(), allowed.back()->size()));
+    std::transform(allowed.back()->begin(), allowed.back()->end(), any.begin(), any.begin(), std::bit_or<>());
+  }
+  allowed.resize(allowed.size() + others, &any);
   Seating seating(allowed);
   for (u32 each = 0; each < allowed.size(); ++each)
     if (!seating.seat(each)) return true;

@@ -11,8 +11,9 @@ namespace softib::coll {
 // Those that the calling thread may run on, a bit each.
 [[nodiscard]] std::vector<u64> own_processors();
 
-// Can't the ranks on a rank's host have a processor each, of those that each of them may run on? Ranks that are bound
-// to one each can, and two that are bound to the same one can't, however many the machine has. The same on all of them.
-[[nodiscard]] bool is_crowded(std::span<const Member> members, u32 rank);
+// Can't the ranks on a rank's machine have a processor each, of those that each of them may run on? Ranks that are
+// bound to one each can, and two that are bound to the same one can't, however many the machine has. `others` that they
+// wait for are there too, anywhere. The same on all of them.
+[[nodiscard]] bool is_crowded(std::span<const Member> members, u32 rank, u32 others = 0);
 
 }  // namespace softib::coll

@@ -17,6 +17,7 @@ void put_guest(ByteWriter& to, const Guest& guest) {
   to.number(guest.member.rank);
   to.text(guest.member.host, most_host_bytes);
   to.number(guest.member.host_key);
+  to.number(guest.member.machine_key);
   to.number(guest.member.process);
   const auto words = std::min<std::size_t>(guest.member.processors.size(), most_processor_words);
   to.number(static_cast<u8>(words));
@@ -29,6 +30,7 @@ std::optional<Guest> get_guest(ByteReader& from) {
   guest.member.rank = from.number<u32>();
   guest.member.host = from.text(most_host_bytes);
   guest.member.host_key = from.number<u64>();
+  guest.member.machine_key = from.number<u64>();
   guest.member.process = from.number<i32>();
   const u8 words = from.number<u8>();
   if (words > most_processor_words) return std::nullopt;

@@ -42,7 +42,9 @@ Communicator::Body::Body(const Ground& ground, Environment environment, const Co
       fate_(*bootstrap_, seat_.rank),
       survivors_(*bootstrap_, fate_, seat_.rank),
       executor_(links_.routes, memory(), seat_.ranks, seat_.rank),
-      patience_(is_crowded(bootstrap_->members(), seat_.rank)) {}
+      // Where the network combines it may do so on this machine, as in SoftIB.
+      patience_(is_crowded(bootstrap_->members(), seat_.rank,
+                           tuner_.landscape().network == Landscape::Network::none ? 0 : 1)) {}
 
 Communicator::Body::~Body() {
   if (!executor_.active().empty() || fate_.has_ended()) clean_up();
