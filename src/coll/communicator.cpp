@@ -134,6 +134,8 @@ Outcome<bool> Communicator::test(Request request) { return body_->test(request.n
 Done Communicator::wait(Request request) { return body_->wait(request.number_); }
 Done Communicator::wait_all() { return body_->wait_all(); }
 void Communicator::progress() { body_->progress(); }
+void Communicator::set_wanted(Request request, bool wanted) { body_->set_wanted(request.number_, wanted); }
+std::vector<u32> Communicator::awaited_by(Request request) const { return body_->awaited_by(request.number_); }
 
 std::optional<Error> Communicator::async_error() const { return body_->error(); }
 void Communicator::abort(const std::string& why) { body_->abort(why); }

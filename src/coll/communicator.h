@@ -119,6 +119,10 @@ class Communicator {
   [[nodiscard]] Done wait(Request request);
   [[nodiscard]] Done wait_all();  // for all that is under way
   void progress();
+  // For messages that may never come: while nobody wants them their senders are not waited for, and so not to blame.
+  void set_wanted(Request request, bool wanted);
+  // The ranks without which it doesn't go on now; they may wait for others themselves.
+  [[nodiscard]] std::vector<u32> awaited_by(Request request) const;
 
   // The error that ended the communicator, if one did. Any thread.
   [[nodiscard]] std::optional<Error> async_error() const;

@@ -89,6 +89,7 @@ WorkPointer Group::launch(Order order) {
   Task task;
   task.name = order.title;
   task.stages = std::move(order.stages);
+  task.owner = work.get();
   if (order.timeout.count() > 0) task.deadline = Clock::now() + order.timeout;
   task.end = [work, inputs = std::move(order.inputs), after = std::move(order.after)](const coll::Error* error) {
     try {
@@ -109,8 +110,9 @@ WorkPointer Group::send(Tensors& tensors, int to, int tag) {
   const Contiguous data(tensor, Contiguous::Use::read);
   auto work = c10::make_intrusive<GroupWork>(runner_, rank_, ::c10d::OpType::SEND, "softib:send",
                                              std::vector<Tensors>{tensors}, tensors);
-  runner_->send(static_cast<u32>(to), static_cast<u32>(tag), data.memory(), bytes_of(tensor),
-                [work, data](const coll::Error* error) { work->end(error); });
+  runner_->send(
+      static_cast<u32>(to), static_cast<u32>(tag), data.memory(), bytes_of(tensor),
+      [work, data](const coll::Error* error) { work->end(error); }, work.get());
   return work;
 }
 
@@ -120,7 +122,7 @@ WorkPointer Group::receive(Tensors& tensors, std::optional<int> from, int tag) {
   auto work =
       c10::make_intrusive<GroupWork>(runner_, rank_, from ? ::c10d::OpType::RECV : ::c10d::OpType::RECVANYSOURCE,
                                      "softib:recv", std::vector<Tensors>{tensors}, Tensors{});
-  Letter letter{std::nullopt, static_cast<u32>(tag), data.memory(), bytes_of(tensor), nullptr};
+  Letter letter{std::nullopt, static_cast<u32>(tag), data.memory(), bytes_of(tensor), nullptr, nullptr};
   if (from) letter.from = static_cast<u32>(*from);
   letter.end = [work, data](const coll::Outcome<u32>& source) {
     if (!source) return work->end(&source.error());
@@ -128,6 +130,7 @@ WorkPointer Group::receive(Tensors& tensors, std::optional<int> from, int tag) {
     work->set_source(static_cast<int>(*source));
     work->end(nullptr);
   };
+  letter.owner = work.get();
   runner_->receive(std::move(letter));
   return work;
 }

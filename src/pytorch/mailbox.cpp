@@ -74,6 +74,13 @@ void Mailbox::expect(Letter letter, Due& due) {
     return;
   }
   awaited_.push_back(std::move(letter));
+  changed_ = true;
+}
+
+const Letter* Mailbox::find_awaited(const void* owner) const {
+  const auto found =
+      std::find_if(awaited_.begin(), awaited_.end(), [owner](const Letter& letter) { return letter.owner == owner; });
+  return found == awaited_.end() ? nullptr : &*found;
 }
 
 bool Mailbox::is_wanted_from(u32 rank) const {
@@ -88,6 +95,7 @@ std::optional<Letter> Mailbox::take_awaited(u32 rank, u64 tag) {
   if (found == awaited_.end()) return std::nullopt;
   std::optional<Letter> letter = std::move(*found);
   awaited_.erase(found);
+  changed_ = true;
   return letter;
 }
 
@@ -96,6 +104,7 @@ bool Mailbox::begin_envelope(Communicator& communicator, Peer& peer, u32 rank) {
   auto request = communicator.start_messages({&message, 1});
   if (!request) return false;
   peer.request = *request;
+  peer.wanted = true;
   peer.phase = Peer::Phase::envelope;
   return true;
 }
@@ -169,12 +178,25 @@ bool Mailbox::move_peer(Communicator& communicator, u32 rank, Due& due) {
   return true;
 }
 
+// Envelopes of all ranks are asked for where a letter may come from any. Once one has come the others stay, and their
+// senders owe nothing.
+void Mailbox::tell_what_is_wanted(Communicator& communicator) {
+  if (!std::exchange(changed_, false)) return;
+  for (u32 rank = 0; rank < peers_.size(); ++rank) {
+    Peer& peer = peers_[rank];
+    if (peer.phase != Peer::Phase::envelope || peer.wanted == is_wanted_from(rank)) continue;
+    peer.wanted = !peer.wanted;
+    communicator.set_wanted(peer.request, peer.wanted);
+  }
+}
+
 void Mailbox::move_on(Communicator& communicator, Due& due) {
   if (!awaited_.empty() && !peers_[rank_].kept.empty()) look_at_own(due);
   for (u32 rank = 0; rank < peers_.size(); ++rank) {
     if (rank == rank_) continue;
     while (move_peer(communicator, rank, due)) continue;
   }
+  tell_what_is_wanted(communicator);
 }
 
 void Mailbox::fail_all(const Error& error, Due& due) {

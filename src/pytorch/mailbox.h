@@ -32,6 +32,7 @@ struct Letter {
   u64 bytes = 0;
   // Called once, without any lock: from whom it came.
   std::function<void(const coll::Outcome<u32>&)> end;
+  const void* owner = nullptr;  // by which it is found again
 };
 
 class Mailbox {
@@ -48,6 +49,8 @@ class Mailbox {
   void expect(Letter letter, Due& due);
   void move_on(coll::Communicator& communicator, Due& due);
   void fail_all(const coll::Error& error, Due& due);
+  // A letter that has not come; nothing: it came, or is coming.
+  [[nodiscard]] const Letter* find_awaited(const void* owner) const;
   [[nodiscard]] bool is_waiting() const { return !awaited_.empty() || open_ != 0; }
 
  private:
@@ -61,6 +64,7 @@ class Mailbox {
     enum class Phase : u8 { idle, envelope, body } phase = Phase::idle;
     Envelope envelope;
     coll::Request request;
+    bool wanted = true;            // the communicator was told so of the envelope
     std::optional<Letter> letter;  // the body goes there; else to `arriving`
     Kept arriving;                 // not to be seen among the kept ones before it is here
     std::list<Kept> kept;
@@ -72,6 +76,7 @@ class Mailbox {
   void open(coll::Communicator& communicator, u32 rank, Due& due);
   void receive_body(coll::Communicator& communicator, u32 rank, void* memory);
   void close(u32 rank, Due& due);
+  void tell_what_is_wanted(coll::Communicator& communicator);
   bool move_peer(coll::Communicator& communicator, u32 rank, Due& due);
   void look_at_own(Due& due);
   void give_or_keep(u32 from, Kept kept, Due& due);
@@ -82,6 +87,7 @@ class Mailbox {
   u32 rank_;
   std::vector<Peer> peers_;
   std::list<Letter> awaited_;  // in the order of asking
+  bool changed_ = false;       // what is awaited, since the communicator was told what is wanted
   u64 open_ = 0;               // letters whose bodies are on their way
 };
 

@@ -87,28 +87,37 @@ std::unique_ptr<coll::Communicator> meet(::c10d::Store& store, Place place, mill
   return std::move(*communicator);
 }
 
+// Each rank says that it has come; rank 0 waits for all, and says how that ended. If it doesn't, the others see
+// themselves who is missing: rank 0, or those for whom it still waits.
 void monitored_barrier(::c10d::Store& store, Place place, const Watch& watch, const std::vector<std::string>& names) {
   const auto key = [&](std::string_view what) { return fmt::format("softib/monitored/{}/{}", watch.number, what); };
   const double seconds = std::chrono::duration<double>(watch.timeout).count();
+  const auto missing_at = [&](Clock::time_point until) {
+    std::vector<std::string> missing;
+    for (int rank = 0; rank < place.size && (missing.empty() || watch.name_all); ++rank)
+      if (!appears(store, key(std::to_string(rank)), until)) missing.push_back(names[static_cast<std::size_t>(rank)]);
+    return missing;
+  };
+  const auto result_of = [&](const std::vector<std::string>& missing) {
+    return missing.empty()
+               ? "ok"
+               : fmt::format("{} did not reach the monitored barrier within {:.1f} s", list_of(missing), seconds);
+  };
   const Clock::time_point until = Clock::now() + watch.timeout;
-  if (place.rank != 0) {
-    store.set(key(std::to_string(place.rank)), blob_of("here"));
-    // A little more than rank 0 waits: it says who is missing.
-    const bool over = appears(store, key("over"), until + std::min(watch.timeout, milliseconds(1000)));
-    const std::string error =
-        over ? text_of(store.get(key("over")))
-             : fmt::format("{} did not pass the monitored barrier within {:.1f} s", names[0], seconds);
-    if (error != "ok") throw std::runtime_error("softib: " + error);
-    return;
+  store.set(key(std::to_string(place.rank)), blob_of("here"));
+  std::string result;
+  if (place.rank == 0) {
+    result = result_of(missing_at(until));
+    store.set(key("over"), blob_of(result));
+  } else if (appears(store, key("over"), until + std::min(watch.timeout, milliseconds(1000)))) {
+    // Asked a little longer than rank 0 waits: it says who is missing.
+    result = text_of(store.get(key("over")));
+  } else {
+    result = result_of(missing_at(Clock::now()));
+    if (result == "ok")
+      result = fmt::format("{} said nothing of the monitored barrier within {:.1f} s", names[0], seconds);
   }
-  std::vector<std::string> missing;
-  for (int rank = 1; rank < place.size && (missing.empty() || watch.name_all); ++rank)
-    if (!appears(store, key(std::to_string(rank)), until)) missing.push_back(names[static_cast<std::size_t>(rank)]);
-  const std::string result = missing.empty() ? "ok"
-                                             : fmt::format("{} did not reach the monitored barrier within {:.1f} s",
-                                                           list_of(missing), seconds);
-  store.set(key("over"), blob_of(result));
-  if (!missing.empty()) throw std::runtime_error("softib: " + result);
+  if (result != "ok") throw std::runtime_error("softib: " + result);
 }
 
 }  // namespace softib::pytorch

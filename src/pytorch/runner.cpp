@@ -1,6 +1,7 @@
 #include "pytorch/runner.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -69,8 +70,9 @@ void Runner::submit(Task task) {
   if (const auto stopped = ask(tasks_, task)) task.end(&*stopped);
 }
 
-void Runner::send(u32 to, u64 tag, const void* memory, u64 bytes, std::function<void(const Error*)> end) {
-  submit({"send", {mailbox_.sending(to, tag, memory, bytes)}, std::nullopt, std::move(end)});
+void Runner::send(u32 to, u64 tag, const void* memory, u64 bytes, std::function<void(const Error*)> end,
+                  const void* owner) {
+  submit({"send", {mailbox_.sending(to, tag, memory, bytes)}, std::nullopt, std::move(end), owner});
 }
 
 void Runner::receive(Letter letter) {
@@ -177,10 +179,37 @@ bool Runner::is_done(Active& active) {
   return active.error || active.next_stage == active.task.stages.size();
 }
 
+// The next ones in the chain; the last one may be another, which only they know.
+std::string Runner::awaited_by(const Active& active) const {
+  std::vector<u32> ranks;
+  for (const coll::Request& request : active.requests)
+    for (const u32 rank : communicator_->awaited_by(request)) ranks.push_back(rank);
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  std::vector<std::string> names;
+  for (const u32 rank : ranks) names.push_back(names_[rank]);
+  return names.empty() ? "" : fmt::format("for {}", fmt::join(names, ", "));
+}
+
+std::string Runner::what_is_awaited_by(const void* owner) {
+  const std::scoped_lock driving(driving_);
+  for (const Active& active : active_)
+    if (active.task.owner == owner) return awaited_by(active);
+  if (const Letter* letter = mailbox_.find_awaited(owner))
+    return fmt::format("for a message with tag {} from {}", letter->tag,
+                       letter->from ? names_[*letter->from] : "any rank");
+  const std::scoped_lock asking(asking_);
+  const auto is_of_owner = [owner](const Task& task) { return task.owner == owner; };
+  if (active_.empty() || std::none_of(tasks_.begin(), tasks_.end(), is_of_owner)) return "";
+  const std::string first = awaited_by(active_.front());
+  return fmt::format("for {} before it{}", active_.front().task.name, first.empty() ? "" : ", which waits " + first);
+}
+
 void Runner::check_deadline(const Active& active) {
   if (!active.task.deadline || Clock::now() < *active.task.deadline) return;
-  communicator_->abort(
-      fmt::format("{} did not end in the time that {} gave it", active.task.name, names_[communicator_->rank()]));
+  const std::string awaited = awaited_by(active);
+  communicator_->abort(fmt::format("{} did not end in the time that {} gave it{}", active.task.name,
+                                   names_[communicator_->rank()], awaited.empty() ? "" : "; it waited " + awaited));
 }
 
 bool Runner::look_at_tasks(Mailbox::Due& due) {

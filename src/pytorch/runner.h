@@ -29,11 +29,15 @@ class Runner {
 
   // Any thread. Tasks begin in the order in which these return.
   void submit(Task task);
-  void send(u32 to, u64 tag, const void* memory, u64 bytes, std::function<void(const coll::Error*)> end);
+  void send(u32 to, u64 tag, const void* memory, u64 bytes, std::function<void(const coll::Error*)> end,
+            const void* owner = nullptr);
   void receive(Letter letter);
 
   // Returns when `done` is true, or the time has come. Moves tasks on meanwhile.
   void help_until(const std::function<bool()>& done, std::optional<Clock::time_point> until);
+
+  // For people: what the owner's task or letter waits for, "for rank 1 on host1" say. Empty: it can't be told.
+  [[nodiscard]] std::string what_is_awaited_by(const void* owner);
 
   // Ends what is under way with an error, and the communicator. No thread of this is left.
   void stop(const std::string& why);
@@ -58,6 +62,7 @@ class Runner {
   void begin_stage(Active& active);
   bool look_at_tasks(Mailbox::Due& due);
   [[nodiscard]] bool is_done(Active& active);
+  [[nodiscard]] std::string awaited_by(const Active& active) const;
   void check_deadline(const Active& active);
   void fail_all(const coll::Error& error, Mailbox::Due& due);
   void run(Mailbox::Due& due);

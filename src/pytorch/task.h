@@ -22,6 +22,7 @@ struct Task {
   std::optional<Clock::time_point> deadline;
   // Called once, with the error if there was one, by whatever thread and without any lock.
   std::function<void(const coll::Error*)> end;
+  const void* owner = nullptr;  // by which it is found again
 };
 
 }  // namespace softib::pytorch

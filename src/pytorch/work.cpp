@@ -29,9 +29,12 @@ bool GroupWork::wait(std::chrono::milliseconds timeout) {
   std::optional<Clock::time_point> until;
   if (timeout != kNoTimeout) until = Clock::now() + timeout;
   runner_->help_until([this] { return isCompleted(); }, until);
-  if (!isCompleted())
-    throw std::runtime_error(fmt::format("{} of {} is not done after {} ms", title_,
-                                         runner_->name_of(static_cast<u32>(rank_)), timeout.count()));
+  if (!isCompleted()) {
+    const std::string awaited = runner_->what_is_awaited_by(this);
+    throw std::runtime_error(fmt::format("{} of {} is not done after {} ms{}", title_,
+                                         runner_->name_of(static_cast<u32>(rank_)), timeout.count(),
+                                         awaited.empty() ? "" : "; it waits " + awaited));
+  }
   return Work::wait();
 }
 

@@ -425,6 +425,62 @@ TEST(Communicator, TimeoutNamesTheRankThatHangs) {
   }
 }
 
+// What rank 0 is told when the receives that it has begun don't end.
+std::string end_of_receives(const std::function<void(Communicator&)>& begin, bool other_waits) {
+  World world(seed_of_test());
+  Config config;
+  // Who waits itself is asked, and has a quarter of it for its answer.
+  config.timeout = std::chrono::milliseconds(other_waits ? 3000 : 500);
+  std::string text;
+  world.run(3, config, [&](Communicator& communicator) {
+    u64 word = 0;
+    if (communicator.rank() == 1 && other_waits) {
+      const PointToPoint message{PointToPoint::Kind::receive, 0, &word, 8};
+      ASSERT_TRUE(communicator.start_messages({&message, 1}));
+    }
+    if (communicator.rank() != 0) return see_the_end(communicator);
+    begin(communicator);
+    see_the_end(communicator);
+    text = communicator.async_error()->text;
+  });
+  return text;
+}
+
+TEST(Communicator, MessagesThatNobodyWantsBlameNobody) {
+  std::array<u64, 3> words{};
+  const auto receive = [&words](Communicator& communicator, u32 from) {
+    const PointToPoint message{PointToPoint::Kind::receive, from, &words[from], 8};
+    const Started started = communicator.start_messages({&message, 1});
+    EXPECT_TRUE(started);
+    EXPECT_EQ(communicator.awaited_by(*started), std::vector<u32>{from});
+    return *started;
+  };
+  const auto unwanted = [&](Communicator& communicator) {
+    communicator.set_wanted(receive(communicator, 2), false);
+    receive(communicator, 1);
+  };
+  EXPECT_THAT(end_of_receives(unwanted, false), testing::ContainsRegex(": rank 1 on host0 [^:]* takes no part"));
+  const auto wanted_again = [&](Communicator& communicator) {
+    const Request second = receive(communicator, 2);
+    communicator.set_wanted(second, false);
+    communicator.set_wanted(second, true);
+  };
+  EXPECT_THAT(end_of_receives(wanted_again, false), testing::ContainsRegex(": rank 2 on host0 [^:]* takes no part"));
+}
+
+// Any of them may be what is missing, so one that waits itself doesn't hide the other.
+TEST(Communicator, AllMessagesThatAreWaitedForCount) {
+  std::array<u64, 3> words{};
+  const auto both = [&words](Communicator& communicator) {
+    for (const u32 from : {1U, 2U}) {
+      const PointToPoint message{PointToPoint::Kind::receive, from, &words[from], 8};
+      EXPECT_TRUE(communicator.start_messages({&message, 1}));
+    }
+  };
+  EXPECT_THAT(end_of_receives(both, true), testing::ContainsRegex(": rank 2 on host0 [^:]* takes no part"));
+  EXPECT_THAT(end_of_receives(both, false), testing::ContainsRegex(": rank 1 on .*, rank 2 on .* take no part"));
+}
+
 TEST(Communicator, RanksThatCallDifferentThingsAreToldSo) {
   World world(seed_of_test());
   Config config;

@@ -20,7 +20,7 @@ from suite import Skip, Suite, check, new_parser
 
 PYTHON = "/usr/bin/python3"
 GOOD = ("collectives", "messages", "works", "groups", "by_environment", "ddp", "zero", "fsdp", "wait_with_limit",
-        "monitored")
+        "monitored", "monitored_by_one")
 FULL = False
 
 

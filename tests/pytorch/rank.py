@@ -510,12 +510,17 @@ def wait_with_limit():
     if rank == 0:
         work = dist.all_reduce(torch.ones(1), async_op=True)
         error = raised(lambda: work.wait(datetime.timedelta(seconds=0.3)))
-        assert "all_reduce of rank 0 on " in error and "300 ms" in error, error
+        assert "all_reduce of rank 0 on " in error and "300 ms; it waits for rank " in error, error
+        message = dist.irecv(torch.zeros(1), 1, tag=9)
+        error = raised(lambda: message.wait(datetime.timedelta(seconds=0.1)))
+        assert "it waits for a message with tag 9 from rank 1 on " in error, error
         tell("go")
-        assert work.wait()
+        assert work.wait() and message.wait()
     else:
         await_word("go")
         dist.all_reduce(torch.ones(1))
+        if rank == 1:
+            dist.send(torch.ones(1), 0, tag=9)
 
 
 def monitored():
@@ -529,6 +534,20 @@ def monitored():
         tell("done")
     else:
         await_word("done")
+
+
+def monitored_by_one():
+    """Who waits less long than rank 0, or comes where rank 0 doesn't, sees itself who is missing."""
+    join()
+    absentee = 0 if size == 2 else size - 1
+    if rank == absentee:
+        return await_word("seen")
+    seconds = 5 if rank == 0 else 0.3
+    error = raised(lambda: softib_torch.monitored_barrier(timeout=datetime.timedelta(seconds=seconds),
+                                                          wait_all_ranks=True))
+    assert f"rank {absentee} on " in error and "did not reach" in error, error
+    if rank == (1 if size == 2 else 0):
+        tell("seen")
 
 
 def killed():

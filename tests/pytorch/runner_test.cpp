@@ -69,14 +69,14 @@ void await(Runner& runner, const Result& result) {
 }
 
 // The communicators of a world belong to its ranks; a runner has its own.
-void on_runners(u32 ranks, const std::function<void(Runner&, u32 rank)>& body) {
+void on_runners(u32 ranks, const std::function<void(Runner&, u32 rank)>& body, const coll::Config& config = {}) {
   const u64 seed = seed_of_runs();
   SCOPED_TRACE(testing::Message() << "SOFTIB_TEST_SEED=" << seed);
   coll::test::World world(seed);
   const coll::UniqueId id = world.new_id();
   const coll::Ground ground = world.ground();
   coll::test::World::run_threads(ranks, [&](u32 rank) {
-    auto communicator = Communicator::create_on(ground, id, ranks, rank);
+    auto communicator = Communicator::create_on(ground, id, ranks, rank, config);
     ASSERT_TRUE(communicator) << communicator.error().text;
     Runner runner(std::move(*communicator));
     body(runner, rank);
@@ -191,6 +191,34 @@ TEST(MailboxTest, FromAnyRankEachMessageComesOnce) {
   });
 }
 
+// After it there are receives of all ranks, and one of them has nothing to send.
+TEST(MailboxTest, AReceiveFromAnyRankLeavesNobodyToBlame) {
+  coll::Config config;
+  config.timeout = std::chrono::milliseconds(500);
+  std::promise<void> over;
+  const std::shared_future<void> all_over = over.get_future().share();
+  on_runners(
+      3,
+      [&](Runner& runner, u32 rank) {
+        std::vector<u8> data(4);
+        Result sent;
+        Result first;
+        Result second;
+        if (rank == 1) {
+          send(runner, 0, 7, data, sent);
+          await(runner, sent);
+        }
+        if (rank != 0) return all_over.wait();
+        receive(runner, std::nullopt, 7, data, first);
+        await(runner, first);
+        receive(runner, 1, 8, data, second);
+        await(runner, second);
+        EXPECT_THAT(second.error, testing::ContainsRegex(": rank 1 on host0 [^:]* takes no part"));
+        over.set_value();
+      },
+      config);
+}
+
 TEST(MailboxTest, AReceiveOfAnotherSizeSaysSoAndTheNextOneIsRight) {
   on_runners(2, [](Runner& runner, u32 rank) {
     for (const u64 size : {3U, 100U}) {
@@ -240,6 +268,50 @@ TEST(RunnerTest, StoppingEndsWhatIsUnderWay) {
   });
 }
 
+TEST(RunnerTest, WhatIsWaitedForIsTold) {
+  std::promise<void> seen;
+  const std::shared_future<void> all_seen = seen.get_future().share();
+  on_runners(2, [&](Runner& runner, u32 rank) {
+    u64 value = 1;
+    std::vector<u8> data(10);
+    Result sum;
+    Result received;
+    Result any;
+    if (rank == 1) {
+      all_seen.wait();
+      submit_sum(runner, value, sum);
+      send(runner, 0, 3, data, received);
+      send(runner, 0, 4, data, any);
+    } else {
+      const auto letter = [&data](std::optional<u32> from, u64 tag, Result& result) {
+        return Letter{from,
+                      tag,
+                      data.data(),
+                      data.size(),
+                      [&result](const Outcome<u32>& source) { result.end(source ? nullptr : &source.error()); },
+                      &result};
+      };
+      runner.receive(letter(1, 3, received));
+      runner.receive(letter(std::nullopt, 4, any));
+      Task task;
+      task.stages.emplace_back([&value](Communicator& ranks, std::vector<coll::Request>& requests) -> coll::Done {
+        requests.push_back(*ranks.start_all_reduce(&value, &value, 1, {coll::DataType::uint64, coll::Op::sum, {}}));
+        return {};
+      });
+      task.end = [&sum](const Error* error) { sum.end(error); };
+      task.owner = &sum;
+      runner.submit(std::move(task));
+      while (runner.what_is_awaited_by(&sum).empty()) runner.help_until([] { return false; }, Clock::now());
+      EXPECT_EQ(runner.what_is_awaited_by(&sum), "for rank 1 on host0");
+      EXPECT_EQ(runner.what_is_awaited_by(&received), "for a message with tag 3 from rank 1 on host0");
+      EXPECT_EQ(runner.what_is_awaited_by(&any), "for a message with tag 4 from any rank");
+      seen.set_value();
+    }
+    for (const Result* result : {&sum, &received, &any}) await(runner, *result);
+    EXPECT_EQ(runner.what_is_awaited_by(&sum), "");
+  });
+}
+
 TEST(RunnerTest, ATaskMayHaveLessTimeThanItsGroup) {
   on_runners(2, [](Runner& runner, u32 rank) {
     if (rank == 1) {
@@ -258,7 +330,8 @@ TEST(RunnerTest, ATaskMayHaveLessTimeThanItsGroup) {
     task.end = [&result](const Error* error) { result.end(error); };
     runner.submit(std::move(task));
     await(runner, result);
-    EXPECT_THAT(result.error, HasSubstr("did not end in the time"));
+    EXPECT_THAT(result.error, testing::ContainsRegex("did not end in the time that rank 0 on host0 gave it; it "
+                                                     "waited for rank 1 on host0"));
   });
 }
 

@@ -178,6 +178,12 @@ void Communicator::Body::progress() {
   if (executor_.is_in_trouble() || ++polls_ % 64 == 0) static_cast<void>(look_around());
 }
 
+// Who begins to wait has as long as for anything that begins.
+void Communicator::Body::set_wanted(u64 number, bool wanted) {
+  executor_.set_wanted(number, wanted);
+  if (wanted) ++moves_;
+}
+
 // False: the communicator has ended. Looks at what costs a system call only now and then.
 bool Communicator::Body::look_around() {
   if (fate_.has_ended()) return false;

@@ -45,6 +45,8 @@ class Communicator::Body {
   [[nodiscard]] Done wait(u64 number);
   [[nodiscard]] Done wait_all();
   void progress();
+  void set_wanted(u64 number, bool wanted);
+  [[nodiscard]] std::vector<u32> awaited_by(u64 number) const { return executor_.awaited_by(number); }
 
   [[nodiscard]] std::optional<Error> error() const { return fate_.error(); }
   void abort(const std::string& why) { fate_.abort(why); }

@@ -250,6 +250,7 @@ u64 Executor::start_messages(std::span<const DirectMessage> messages) {
   }
   Run& run = *owned;
   run.number = next_number_++;
+  run.wanted = true;
   run.places_busy = 1;
   LaneRun& lane = run.places[0];
   if (lane.slots.size() < messages.size()) lane.slots.resize(messages.size());
@@ -506,10 +507,35 @@ bool Executor::is_active(u64 number) const {
   return std::any_of(active_.begin(), active_.end(), [number](const auto& run) { return run->number == number; });
 }
 
+void Executor::set_wanted(u64 number, bool wanted) {
+  for (const auto& run : active_)
+    if (run->number == number) run->wanted = wanted;
+}
+
+const Run* Executor::oldest() const {
+  const auto found = std::find_if(active_.begin(), active_.end(), [](const auto& run) { return run->wanted; });
+  return found == active_.end() ? nullptr : found->get();
+}
+
 std::vector<u32> Executor::awaited() const {
   std::vector<u32> peers;
-  if (active_.empty()) return peers;
-  const Run& run = *active_.front();
+  const Run* first = oldest();
+  if (first == nullptr) return peers;
+  add_awaited(*first, peers);
+  if (first->plan != nullptr) return peers;
+  for (const auto& run : active_)
+    if (run->plan == nullptr && run->wanted) add_awaited(*run, peers);
+  return peers;
+}
+
+std::vector<u32> Executor::awaited_by(u64 number) const {
+  std::vector<u32> peers;
+  for (const auto& run : active_)
+    if (run->number == number) add_awaited(*run, peers);
+  return peers;
+}
+
+void Executor::add_awaited(const Run& run, std::vector<u32>& peers) const {
   const auto add = [this, &peers](const Slot& slot) {
     const Operation& operation = slot.operation();
     if (slot.kind == Slot::Kind::aggregation) {
@@ -528,7 +554,6 @@ std::vector<u32> Executor::awaited() const {
   for (const LaneRun& lane : run.places)
     for (const std::vector<u32>* pending : {&lane.waiting, &lane.lent})
       for (const u32 step : *pending) add(lane.slots[step]);
-  return peers;
 }
 
 void Executor::drop_all() {

@@ -76,10 +76,14 @@ class Executor {
   // A failure or a mismatch: runs don't end any more.
   [[nodiscard]] bool is_in_trouble() const { return failed_peer_ || mismatch_ || tree_failed_; }
 
-  // Peers that anything waits for, the oldest run's; each once.
+  // Receives that nobody waits for any more, or again: runs that are not wanted count for nothing in what follows.
+  void set_wanted(u64 number, bool wanted);
+  // Peers that anything waits for, the oldest run's; if that is messages, of all messages, as they have no order. Each
+  // once.
   [[nodiscard]] std::vector<u32> awaited() const;
+  [[nodiscard]] std::vector<u32> awaited_by(u64 number) const;
   // What the oldest run is, and how many collectives came before it.
-  [[nodiscard]] const Run* oldest() const { return active_.empty() ? nullptr : active_.front().get(); }
+  [[nodiscard]] const Run* oldest() const;
 
   // Forgets all runs: the transports have given up all peers, so nothing uses the runs' memory any more.
   void drop_all();
@@ -105,6 +109,7 @@ class Executor {
   void begin_send(Slot& slot);
   void begin_receive(Slot& slot);
   bool collect(LaneRun& lane, std::vector<u32>& pending);
+  void add_awaited(const Run& run, std::vector<u32>& peers) const;
   void note_end(const Slot& slot);
   void finish(std::size_t index);
   void release(std::unique_ptr<Run> run);

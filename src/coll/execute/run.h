@@ -82,6 +82,7 @@ struct Run {
   Plan* plan = nullptr;  // nullptr: messages of its own, in places[0]
   u64 number = 0;        // the request's
   u64 collective = 0;    // how many collectives came before it on this communicator
+  bool wanted = true;    // somebody waits for it
   Work work;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
