@@ -69,6 +69,23 @@ TEST(Tuner, TheNetworkCombinesForThoseWhoAskedForIt) {
   EXPECT_THAT(Tuner(landscape, {}, {}).explain(sum), HasSubstr("innetwork"));
 }
 
+TEST(Tuner, KnowsWhatCanNotBeHad) {
+  Landscape landscape{.ranks = 2, .hosts = {0, 1}};
+  landscape.network = Landscape::Network::named;
+  const Question gather{Collective::all_gather, 1 << 20};
+  const Question sum{Collective::all_reduce, 1 << 20};
+  const Tuner network(landscape, {rule({}, false, {Algorithm::innetwork})}, {});
+  EXPECT_EQ(network.unmet(gather), "innetwork");
+  EXPECT_EQ(network.unmet(sum), "");
+  const Tuner several(landscape, {rule({}, false, {Algorithm::innetwork, Algorithm::ring})}, {});
+  EXPECT_EQ(several.unmet(gather), "");
+  EXPECT_EQ(several.unmet({Collective::all_to_all, 8}), "innetwork,ring");
+  EXPECT_EQ(Tuner(landscape, {rule({}, true, {Algorithm::ring})}, {}).unmet(gather), "");
+  EXPECT_EQ(Tuner(landscape, {rule(Collective::all_reduce, false, {Algorithm::ring})}, {}).unmet(gather), "");
+  landscape.network = Landscape::Network::none;
+  EXPECT_EQ(Tuner(landscape, {rule({}, false, {Algorithm::innetwork})}, {}).unmet(gather), "");
+}
+
 TEST(Tuner, RulesOfTheUserComeFirst) {
   const Question long_sum{Collective::all_reduce, 1 << 20};
   const Question gather{Collective::gather, 1 << 20};

@@ -164,6 +164,9 @@ def sums_are_right(fabric):
         if FULL:
             perf(fabric, "all_reduce_perf", some, "-b", "4", "-e", "256K", "-f", "16", "-d", "all", "-o", "all")
         perf(fabric, "all_reduce_perf", some, "-b", "20K", "-e", "20K", "-d", "half", "-o", "all")
+        output = perf(fabric, "all_gather_perf", some, "-b", "4K", "-e", "64K", "-f", "4", SOFTIB_DEBUG="INFO")
+        told = re.findall(r"SOFTIB INFO (SOFTIB_ALGO=\S+ can't be had for all_gather), which is done by \w+", output)
+        check(told == ["SOFTIB_ALGO=innetwork can't be had for all_gather"], f"{told}\n{output[-3000:]}")
         perf(fabric, "reduce_perf", some, "-b", "4", "-e", "64K", "-f", "128", "-r", "-1")
         perf(fabric, "broadcast_perf", some, "-b", "4", "-e", "64K", "-f", "128", "-r", "-1")
 

@@ -76,9 +76,21 @@ Plan& Communicator::Body::plan_for(const Call& call, const Shape& shape) {
   const Choice choice = tuner_.choose(question);
   if (log::enabled(LogLevel::info, Subsystem::tuning))
     log::info(static_cast<i32>(seat_.rank), Subsystem::tuning, "{}", tuner_.explain(question));
+  tell_unmet(question, choice);
   Problem problem = problem_of(call, shape, seat_);
   problem.hosts = tuner_.landscape().hosts;
   return plans_.add(shape, list, make_plan(*choice.row, problem, choice.lanes, choice.window));
+}
+
+// One rank tells, once for each collective. That is no warning: a list for all collectives rarely suits them all.
+void Communicator::Body::tell_unmet(const Question& question, const Choice& choice) {
+  const u32 bit = 1U << static_cast<u32>(question.collective);
+  if (seat_.rank != 0 || (unmet_told_ & bit) != 0) return;
+  const std::string names = tuner_.unmet(question);
+  if (names.empty()) return;
+  unmet_told_ |= bit;
+  log::info(0, Subsystem::env, "SOFTIB_ALGO={} can't be had for {}{}, which is done by {}", names,
+            name_of(question.collective), question.equal ? "" : " of unequal counts", name_of(choice.row->algorithm));
 }
 
 u64 Communicator::Body::start_run(Plan& plan, const Work& work, const Call& call) {

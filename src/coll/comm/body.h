@@ -63,6 +63,7 @@ class Communicator::Body {
 
  private:
   [[nodiscard]] Plan& plan_for(const Call& call, const Shape& shape);
+  void tell_unmet(const Question& question, const Choice& choice);
   [[nodiscard]] std::span<const u64> list_of(const Call& call);
   [[nodiscard]] u64 start_run(Plan& plan, const Work& work, const Call& call);
   [[nodiscard]] Done check_messages(std::span<const PointToPoint> messages) const;
@@ -102,6 +103,7 @@ class Communicator::Body {
   Patience patience_;
 
   u64 collectives_ = 0;
+  u32 unmet_told_ = 0;  // a bit for each collective
   std::vector<u64> list_;
   std::vector<DirectMessage> messages_;
   std::map<void*, u64> allocated_;

@@ -22,6 +22,10 @@ constexpr LinkRow link_table[]{
 // us: reading two, writing one.
 constexpr double combine_per_byte = 1.0 / 8000;
 
+// us: into the network and out of it again, by one node on the way; measured, see docs/in-network.md.
+constexpr double network_round = 10.0;
+constexpr double network_per_byte = 1.0 / 1200;
+
 // What one rank does, the one that has most to do. `bytes` are those that it sends or receives, whichever is more.
 struct Effort {
   double rounds = 0;
@@ -149,16 +153,14 @@ double hierarchical_time(const AlgorithmRow& row, const Landscape& landscape, do
   return inside + time_of(effort_of(across, size_for(hosts, bytes / local), lanes), link_row(landscape.between), local);
 }
 
-// Within the host; once into the network and once out of it, whatever the number of hosts; within again. A node on the
-// way takes about as long as a rank does for its part.
+// Within the host; once into the network and once out of it, whatever the number of hosts; within again.
 double innetwork_time(const AlgorithmRow& row, const Landscape& landscape, double bytes, double lanes) {
   const double local = landscape.most_on_a_host();
   const bool reduces = row.collective == C::all_reduce || row.collective == C::reduce;
   const AlgorithmRow within{reduces ? C::reduce : row.collective, A::direct, nullptr};
   const double inside =
       local < 2 ? 0 : 2 * time_of(effort_of(within, size_for(local, bytes), lanes), link_row(landscape.within), 1);
-  const Effort across{4, 4, 2 * bytes, reduces ? 2 * bytes : 0, 0, true};
-  return inside + time_of(across, link_row(landscape.between), 1);
+  return inside + network_round + bytes * network_per_byte;
 }
 
 }  // namespace

@@ -58,6 +58,19 @@ const AlgorithmRow* Tuner::named(const Question& question) const {
   return nullptr;
 }
 
+std::string Tuner::unmet(const Question& question) const {
+  if (named(question) != nullptr) return {};
+  std::string names;
+  for (const AlgorithmRule& rule : rules_) {
+    if (rule.all_but || (rule.collective && *rule.collective != question.collective)) continue;
+    for (const Algorithm algorithm : rule.algorithms) {
+      if (algorithm == Algorithm::innetwork && landscape_.network == Landscape::Network::none) continue;
+      names += (names.empty() ? "" : ",") + std::string(name_of(algorithm));
+    }
+  }
+  return names;
+}
+
 Choice Tuner::by_model(const AlgorithmRow& row, const Question& question) const {
   const LinkRow& link = link_row(hosts_ == 1 ? landscape_.within : landscape_.between);
   const u64 wanted = question.known ? question.bytes / link.lane_bytes : 1;

@@ -38,6 +38,9 @@ class Tuner {
   [[nodiscard]] Choice choose(const Question& question) const;
   // "all_reduce of 1048576 bytes: direct, 4 lanes (61 us by the model; ring 80 us, ...)"
   [[nodiscard]] std::string explain(const Question& question) const;
+  // "ring,chain": what SOFTIB_ALGO names for a collective that can be done by none of it, so that the choice is free;
+  // empty: it can, or nothing is named. Where the network doesn't combine, that has been told already.
+  [[nodiscard]] std::string unmet(const Question& question) const;
   // Equal on ranks that choose alike.
   [[nodiscard]] u64 digest() const;
   [[nodiscard]] const Landscape& landscape() const { return landscape_; }
