@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <latch>
 #include <random>
 #include <thread>
 
@@ -494,6 +495,7 @@ TEST(Communicator, TheSurvivorsMakeANewOne) {
   World world(seed_of_test());
   const UniqueId id = world.new_id();
   const Ground ground = world.ground();
+  std::latch summed(5);  // an abort would end the sum of those who are slower
   World::run_threads(5, [&](u32 rank) {
     Config config;
     config.timeout = std::chrono::seconds(20);
@@ -501,6 +503,7 @@ TEST(Communicator, TheSurvivorsMakeANewOne) {
     ASSERT_TRUE(made);
     Communicator& communicator = **made;
     expect_sum_of_ranks(communicator);
+    summed.arrive_and_wait();
     if (rank == 1 || rank == 4) {
       communicator.abort("has had enough");
       return;
