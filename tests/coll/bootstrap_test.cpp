@@ -326,7 +326,10 @@ class PlayedGuest {
       if (::poll(&polled, 1, 60'000) != 1 || socket_.receive() == FrameSocket::Stream::ended) return {};
     }
     std::vector<std::string> listens;
-    for (const Guest& guest : Table::parse(frame->body)->guests) listens.push_back(guest.listens.text());
+    const auto table = Table::parse(frame->body);
+    EXPECT_TRUE(table) << frame->type;
+    if (!table) return {};
+    for (const Guest& guest : table->guests) listens.push_back(guest.listens.text());
     return listens;
   }
 
