@@ -60,12 +60,18 @@ bool StationPort::refresh() {
   return open.lid != 0;
 }
 
-Outcome<std::vector<std::unique_ptr<StationPort>>> open_ports(const std::vector<std::string>& wanted) {
+bool StationPort::is_there() const {
+  ibv_port_attr attributes{};
+  return ::ibv_query_port(context.get(), open.number, &attributes) == 0;
+}
+
+Outcome<StationPorts> open_ports(const std::vector<std::string>& wanted, const StationPorts& known) {
   const coll::verbs::DeviceList list;
-  std::vector<std::unique_ptr<StationPort>> ports;
+  StationPorts ports;
   for (int i = 0; i < list.count; ++i) {
     const std::string name = ::ibv_get_device_name(list.devices[i]);
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
+    if (std::any_of(known.begin(), known.end(), [&](const auto& port) { return port->open.device == name; })) continue;
     const coll::verbs::ContextOwner context(::ibv_open_device(list.devices[i]));
     ibv_device_attr attributes{};
     if (!context || ::ibv_query_device(context.get(), &attributes) != 0) continue;
@@ -76,7 +82,6 @@ Outcome<std::vector<std::unique_ptr<StationPort>>> open_ports(const std::vector<
       ports.push_back(std::move(*port));
     }
   }
-  if (ports.empty()) return coll::refuse(Code::system_error, "there is no InfiniBand port here");
   return ports;
 }
 
