@@ -1,6 +1,7 @@
 #include "aggregation/station.h"
 
 #include <endian.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,6 +30,9 @@ Outcome<std::unique_ptr<StationPort>> open_port(ibv_device* device, u8 number) {
   port->context.reset(::ibv_open_device(device));
   if (!port->context)
     return coll::refuse(Code::system_error, fmt::format("{} can't be opened: {}", name, error_text()));
+  const int flags = ::fcntl(port->context->async_fd, F_GETFL);
+  if (flags < 0 || ::fcntl(port->context->async_fd, F_SETFL, flags | O_NONBLOCK) < 0)
+    return coll::refuse(Code::system_error, fmt::format("{}: events: {}", name, error_text()));
   port->domain.reset(::ibv_alloc_pd(port->context.get()));
   if (!port->domain)
     return coll::refuse(Code::system_error, fmt::format("{}: protection domain: {}", name, error_text()));
@@ -60,9 +64,13 @@ bool StationPort::refresh() {
   return open.lid != 0;
 }
 
-bool StationPort::is_there() const {
-  ibv_port_attr attributes{};
-  return ::ibv_query_port(context.get(), open.number, &attributes) == 0;
+bool StationPort::is_there() {
+  ibv_async_event event{};
+  while (::ibv_get_async_event(context.get(), &event) == 0) {
+    gone_ = gone_ || event.event_type == IBV_EVENT_DEVICE_FATAL;
+    ::ibv_ack_async_event(&event);
+  }
+  return !gone_;
 }
 
 Outcome<StationPorts> open_ports(const std::vector<std::string>& wanted, const StationPorts& known) {

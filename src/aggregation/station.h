@@ -26,8 +26,11 @@ struct StationPort {
 
   // Looks again at what the subnet manager may have changed. False: it isn't active.
   bool refresh();
-  // False: the device has been taken out.
-  [[nodiscard]] bool is_there() const;
+  // False: the device has been taken out. Hears of it by the events of its context.
+  [[nodiscard]] bool is_there();
+
+ private:
+  bool gone_ = false;
 };
 using StationPorts = std::vector<std::unique_ptr<StationPort>>;
 
