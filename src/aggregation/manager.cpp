@@ -253,16 +253,20 @@ void Manager::on_time(Time now) {
   std::vector<u64> gone;
   for (const auto& [guid, node] : nodes_)
     if (node.heard + options_.patience < now) gone.push_back(guid);
-  for (const u64 guid : gone) {
-    const std::string name = nodes_.at(guid).facts.name;
-    tell(fmt::format("{} is gone", name));
-    std::vector<u32> hit;
-    for (const auto& [number, job] : jobs_)
-      if (std::any_of(job.vertices.begin(), job.vertices.end(), [&](const Vertex& one) { return one.guid == guid; }))
-        hit.push_back(number);
-    for (const u32 number : hit) end(number, fmt::format("{} is gone", name));
-    nodes_.erase(guid);
-  }
+  for (const u64 guid : gone) node_is_gone(guid);
+}
+
+void Manager::node_is_gone(u64 guid) {
+  const auto node = nodes_.find(guid);
+  if (node == nodes_.end()) return;
+  const std::string name = node->second.facts.name;
+  tell(fmt::format("{} is gone", name));
+  std::vector<u32> hit;
+  for (const auto& [number, job] : jobs_)
+    if (std::any_of(job.vertices.begin(), job.vertices.end(), [&](const Vertex& one) { return one.guid == guid; }))
+      hit.push_back(number);
+  for (const u32 number : hit) end(number, fmt::format("{} is gone", name));
+  nodes_.erase(guid);
 }
 
 }  // namespace softib::aggregation

@@ -37,6 +37,8 @@ class Manager {
   // What came of ReadTopology; or why it can't be had.
   void topology_read(const tl::expected<Topology, std::string>& topology);
   void on_time(Time now);
+  // Who has a node may know that it is no more before it has been silent for long.
+  void node_is_gone(u64 guid);
 
   struct Ask {
     Correspondent to;

@@ -20,6 +20,7 @@ class Enquiries final : public Watched {
 
   Enquiries(StationPort& port, Watch& watch) : port_(port), watch_(watch) {}
   ~Enquiries() override { close(); }
+  [[nodiscard]] bool is_at(const StationPort& port) const { return &port_ == &port; }
 
   void ask(const coll::innetwork::Subnet::Question& question, Answered answered);
   bool turn(Time now) override;
@@ -56,6 +57,11 @@ class Office final : public Watched {
   [[nodiscard]] bool arm() override { return post_->arm(); }
   [[nodiscard]] int descriptor() const override { return post_->descriptor(); }
   [[nodiscard]] coll::innetwork::Correspondent address() const { return post_->address(); }
+  void node_is_gone(u64 guid) {
+    manager_.node_is_gone(guid);
+    watch_.wake(*this);
+  }
+  [[nodiscard]] bool is_at(const StationPort& port) const { return &port_ == &port; }
   [[nodiscard]] bool is_registered() const { return registered_; }
   [[nodiscard]] const Manager& manager() const { return manager_; }
   // Takes the service record back, and waits for that, but not for long.

@@ -26,6 +26,7 @@ using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto look_for_manager = seconds(2);
+constexpr auto look_at_devices = seconds(1);
 constexpr auto most_rest = milliseconds(100);
 
 constexpr u32 looks_apart = 64;
@@ -41,6 +42,8 @@ class Service {
 
  private:
   [[nodiscard]] bool is_stopped();
+  void look_at_ports(Clock::time_point now);
+  void lose(std::size_t place);
   void open_stations();
   void on_time(Clock::time_point now);
   void find_manager(Clock::time_point now);
@@ -51,12 +54,14 @@ class Service {
   const Options& options_;
   Fd signals_;
   Watch watch_;  // before those that are watched
-  std::vector<std::unique_ptr<StationPort>> ports_;
+  StationPorts ports_;
   std::vector<std::unique_ptr<Station>> stations_;  // by port; none while a port isn't active
   std::unique_ptr<Office> office_;
   std::unique_ptr<Enquiries> enquiries_;  // for the manager, where it is elsewhere
   std::optional<Correspondent> manager_;
   Clock::time_point looked_{};
+  Clock::time_point looked_at_ports_{};
+  std::size_t manager_tried_ = 0;  // which one of several that are registered
   bool ready_ = false;
   std::size_t processors_ = allowed_processors().size();
 };
@@ -69,12 +74,42 @@ coll::Outcome<void> Service::start() {
   signals_ = Fd(::signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!watch_ || !signals_) return coll::refuse(coll::Code::system_error, "descriptors to wait at: " + error_text());
   watch_.add_descriptor(signals_.get());
-  auto ports = open_ports(options_.devices);
+  auto ports = open_ports(options_.devices, {});
   if (!ports) return tl::unexpected(ports.error());
   ports_ = std::move(*ports);
+  if (ports_.empty()) return coll::refuse(coll::Code::system_error, "there is no InfiniBand port here");
   stations_.resize(ports_.size());
-  if (!options_.manager) enquiries_ = std::make_unique<Enquiries>(*ports_[0], watch_);
+  looked_at_ports_ = Clock::now();
   return {};
+}
+
+// HCAs are taken out, and put in again: as other devices, whatever they are called.
+void Service::look_at_ports(Clock::time_point now) {
+  if (now - looked_at_ports_ < look_at_devices) return;
+  looked_at_ports_ = now;
+  for (std::size_t i = ports_.size(); i-- > 0;)
+    if (!ports_[i]->is_there()) lose(i);
+  auto found = open_ports(options_.devices, ports_);
+  if (!found) return;  // it is being put in or taken out right now
+  for (auto& port : *found) {
+    tell(fmt::format("{} is there", port->description));
+    ports_.push_back(std::move(port));
+    stations_.emplace_back();
+  }
+}
+
+void Service::lose(std::size_t place) {
+  const StationPort& port = *ports_[place];
+  tell(fmt::format("{} has been taken out", port.description));
+  stations_[place].reset();
+  if (enquiries_ && enquiries_->is_at(port)) enquiries_.reset();
+  if (office_ && office_->is_at(port)) {
+    office_.reset();  // another port takes it over, and knows of no job
+    tell_manager(std::nullopt);
+  }
+  if (office_) office_->node_is_gone(port.guid);
+  stations_.erase(stations_.begin() + static_cast<std::ptrdiff_t>(place));
+  ports_.erase(ports_.begin() + static_cast<std::ptrdiff_t>(place));
 }
 
 bool Service::is_stopped() {
@@ -113,16 +148,25 @@ void Service::tell_manager(std::optional<Correspondent> manager) {
 }
 
 void Service::find_manager(Clock::time_point now) {
-  if (!enquiries_ || now - looked_ < look_for_manager) return;
+  if (options_.manager || ports_.empty() || now - looked_ < look_for_manager) return;
   looked_ = now;
+  if (!enquiries_) enquiries_ = std::make_unique<Enquiries>(*ports_[0], watch_);
   enquiries_->ask(coll::innetwork::find_manager(), [this](const Subnet::Answer& answer) {
+    std::vector<Correspondent> managers;
     for (const auto& record : answer.records)
       if (const auto address = coll::innetwork::parse_manager(record))
-        return tell_manager(Correspondent{address->lid, address->pair});
+        managers.push_back({address->lid, address->pair});
+    if (managers.empty()) return;
+    // One that has died may be registered for a while yet.
+    const bool welcome =
+        std::all_of(stations_.begin(), stations_.end(), [](const auto& one) { return !one || one->is_welcome(); });
+    if (!welcome) ++manager_tried_;
+    tell_manager(managers[manager_tried_ % managers.size()]);
   });
 }
 
 void Service::on_time(Clock::time_point now) {
+  look_at_ports(now);
   open_stations();
   find_manager(now);
   if (office_) office_->on_time(now);

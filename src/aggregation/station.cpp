@@ -1,6 +1,7 @@
 #include "aggregation/station.h"
 
 #include <endian.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,6 +30,9 @@ Outcome<std::unique_ptr<StationPort>> open_port(ibv_device* device, u8 number) {
   port->context.reset(::ibv_open_device(device));
   if (!port->context)
     return coll::refuse(Code::system_error, fmt::format("{} can't be opened: {}", name, error_text()));
+  const int flags = ::fcntl(port->context->async_fd, F_GETFL);
+  if (flags < 0 || ::fcntl(port->context->async_fd, F_SETFL, flags | O_NONBLOCK) < 0)
+    return coll::refuse(Code::system_error, fmt::format("{}: events: {}", name, error_text()));
   port->domain.reset(::ibv_alloc_pd(port->context.get()));
   if (!port->domain)
     return coll::refuse(Code::system_error, fmt::format("{}: protection domain: {}", name, error_text()));
@@ -60,12 +64,22 @@ bool StationPort::refresh() {
   return open.lid != 0;
 }
 
-Outcome<std::vector<std::unique_ptr<StationPort>>> open_ports(const std::vector<std::string>& wanted) {
+bool StationPort::is_there() {
+  ibv_async_event event{};
+  while (::ibv_get_async_event(context.get(), &event) == 0) {
+    gone_ = gone_ || event.event_type == IBV_EVENT_DEVICE_FATAL;
+    ::ibv_ack_async_event(&event);
+  }
+  return !gone_;
+}
+
+Outcome<StationPorts> open_ports(const std::vector<std::string>& wanted, const StationPorts& known) {
   const coll::verbs::DeviceList list;
-  std::vector<std::unique_ptr<StationPort>> ports;
+  StationPorts ports;
   for (int i = 0; i < list.count; ++i) {
     const std::string name = ::ibv_get_device_name(list.devices[i]);
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
+    if (std::any_of(known.begin(), known.end(), [&](const auto& port) { return port->open.device == name; })) continue;
     const coll::verbs::ContextOwner context(::ibv_open_device(list.devices[i]));
     ibv_device_attr attributes{};
     if (!context || ::ibv_query_device(context.get(), &attributes) != 0) continue;
@@ -76,7 +90,6 @@ Outcome<std::vector<std::unique_ptr<StationPort>>> open_ports(const std::vector<
       ports.push_back(std::move(*port));
     }
   }
-  if (ports.empty()) return coll::refuse(Code::system_error, "there is no InfiniBand port here");
   return ports;
 }
 

@@ -26,11 +26,17 @@ struct StationPort {
 
   // Looks again at what the subnet manager may have changed. False: it isn't active.
   bool refresh();
-};
+  // False: the device has been taken out. Hears of it by the events of its context.
+  [[nodiscard]] bool is_there();
 
-// All InfiniBand ports here, or those of the devices that are named.
-[[nodiscard]] coll::Outcome<std::vector<std::unique_ptr<StationPort>>> open_ports(
-    const std::vector<std::string>& devices);
+ private:
+  bool gone_ = false;
+};
+using StationPorts = std::vector<std::unique_ptr<StationPort>>;
+
+// All InfiniBand ports here, or those of the devices that are named; but not those of devices that are known.
+[[nodiscard]] coll::Outcome<StationPorts> open_ports(const std::vector<std::string>& devices,
+                                                     const StationPorts& known);
 
 class Station final : public Watched {
  public:

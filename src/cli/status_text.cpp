@@ -123,7 +123,10 @@ std::string aggregation_table(const json& status) {
   for (const json& program : member(status, "aggregation")) {
     std::string name = "softib-aggregation";
     if (!member(program, "pid").is_null()) name += fmt::format(", process {}", cell(member(program, "pid")));
-    table.add({name, cell(member(program, "host")), cell(member(program, "nodes")), cell(member(program, "state"))});
+    const bool runs = member(program, "running").is_boolean() && member(program, "running").get<bool>();
+    table.add({name, cell(member(program, "host")),
+               fmt::format("{} of {}", runs ? cell(member(program, "nodes_in")) : "0", cell(member(program, "nodes"))),
+               cell(member(program, "state")) + (runs ? "" : "; softib aggregation restart")});
   }
   return table.empty() ? "" : table.text() + "\n";
 }

@@ -148,6 +148,8 @@ void Communicator::deregister_memory(const void* memory, u64 bytes) { body_->for
 
 std::string Communicator::plan(std::string_view collective, u64 bytes) const { return body_->plan(collective, bytes); }
 
+bool Communicator::has_network() const { return body_->has_network(); }
+
 std::optional<Communicator::Planned> Communicator::planned(std::string_view collective, u64 bytes) const {
   const std::optional<Choice> choice = body_->choice(collective, bytes);
   if (!choice) return std::nullopt;

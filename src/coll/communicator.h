@@ -146,6 +146,8 @@ class Communicator {
     u32 lanes = 1;
     u32 window = 1;
   };
+  // Nodes in the network combine for this one where SOFTIB_ALGO, a tuning file or the model says so.
+  [[nodiscard]] bool has_network() const;
   [[nodiscard]] std::optional<Planned> planned(std::string_view collective, u64 bytes) const;
 
  private:

@@ -164,6 +164,14 @@ void add_other(const Control& control, const Plane& plane, json& managers) {
   }
 }
 
+// Of a host, those that have been taken out.
+size_t hcas_out(const Control& control, u32 host) {
+  if (!control.faults()) return 0;
+  const auto& removed = control.faults()->removed();
+  return static_cast<size_t>(
+      std::count_if(removed.begin(), removed.end(), [host](const HcaPlace& place) { return place.host == host; }));
+}
+
 json aggregation_json(const Control& control) {
   json list = json::array();
   if (!control.aggregation()) return list;
@@ -171,6 +179,7 @@ json aggregation_json(const Control& control) {
     const fabric::Host& host = control.fabric().hosts[process.host];
     list.push_back({{"host", host.name},
                     {"nodes", host.hcas.size()},
+                    {"nodes_in", host.hcas.size() - hcas_out(control, process.host)},
                     {"state", control.aggregation()->state(process)},
                     {"running", process.runs()},
                     {"ready", process.runs() && process.ready},

@@ -219,6 +219,18 @@ TEST_F(ManagerTest, ANodeThatIsGoneEndsItsJobs) {
   EXPECT_THAT(dismissals, ElementsAre("an1 is gone", "an1 is gone"));
 }
 
+TEST_F(ManagerTest, WhoKnowsThatANodeIsGoneNeedNotWait) {
+  static_cast<void>(begin(request({110, 120})));
+  static_cast<void>(begin(request({120, 121})));
+  silent = 1;
+  manager.node_is_gone(1);
+  manager.node_is_gone(99);  // nobody's
+  run();
+  EXPECT_EQ(manager.nodes(), 2U);
+  EXPECT_EQ(manager.jobs(), 1U);
+  EXPECT_THAT(dismissals, ElementsAre("an1 is gone", "an1 is gone"));
+}
+
 TEST_F(ManagerTest, ANodeHearsOfJobsThatAreNoMore) {
   const u32 stale = (0xabcdU << 16) + 99;
   const u32 of_another_life = 0x1234'0001;

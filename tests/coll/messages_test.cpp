@@ -10,7 +10,13 @@ namespace softib::coll::test {
 namespace {
 
 Guest some_guest(u32 rank) {
-  return {{rank, "host" + std::to_string(rank), 0x1234'5678'9abc'def0U + rank, 17, "10.0.0.7", {5, u64{1} << 63}},
+  return {{rank,
+           "host" + std::to_string(rank),
+           0x1234'5678'9abc'def0U + rank,
+           17,
+           "10.0.0.7",
+           {5, u64{1} << 63},
+           0xfedc'ba98'7654'3210U},
           *Address::numeric("10.0.0.7", static_cast<u16>(4000 + rank))};
 }
 
@@ -41,6 +47,7 @@ TEST(Messages, SayTheSameAgain) {
   EXPECT_EQ(hello->ranks, 5U);
   EXPECT_EQ(hello->guest.member.host, "host3");
   EXPECT_EQ(hello->guest.member.host_key, 0x1234'5678'9abc'def3U);
+  EXPECT_EQ(hello->guest.member.machine_key, 0xfedc'ba98'7654'3210U);
   EXPECT_EQ(hello->guest.member.process, 17);
   EXPECT_EQ(hello->guest.member.processors, (std::vector<u64>{5, u64{1} << 63}));
   EXPECT_EQ(hello->guest.member.address, "10.0.0.7");

@@ -165,8 +165,8 @@ def sums_are_right(fabric):
             perf(fabric, "all_reduce_perf", some, "-b", "4", "-e", "256K", "-f", "16", "-d", "all", "-o", "all")
         perf(fabric, "all_reduce_perf", some, "-b", "20K", "-e", "20K", "-d", "half", "-o", "all")
         output = perf(fabric, "all_gather_perf", some, "-b", "4K", "-e", "64K", "-f", "4", SOFTIB_DEBUG="INFO")
-        told = re.findall(r"SOFTIB INFO (SOFTIB_ALGO=\S+ can't be had for all_gather), which is done by \w+", output)
-        check(told == ["SOFTIB_ALGO=innetwork can't be had for all_gather"], f"{told}\n{output[-3000:]}")
+        told = re.findall(r"SOFTIB INFO SOFTIB_ALGO: all_gather isn't done by (\w+), so \w+ does it", output)
+        check(told == ["innetwork"], f"{told}\n{output[-3000:]}")
         perf(fabric, "reduce_perf", some, "-b", "4", "-e", "64K", "-f", "128", "-r", "-1")
         perf(fabric, "broadcast_perf", some, "-b", "4", "-e", "64K", "-f", "128", "-r", "-1")
 
@@ -285,16 +285,99 @@ def a_fabric_file_asks_for_nodes(fabric):
     wait_for(lambda: not fabric.status()["aggregation"][0]["running"], "it goes on")
     status, output = hello()
     check(status == 1 and "doesn't answer; has its program ended?" in output, output)
+    # Each trial has a communicator of its own; one asks for the manager that is dead.
+    words = ["--hosts", "host0,host1", "-b", "64", "-e", "64", "--seconds", "0.1", "--collectives", "all_reduce"]
+    status, output = fabric.run("host0", [tool(fabric, "softib_coll_tune"), *words], 60, SOFTIB_COLLNET_ENABLE="1")
+    check(status == 0 and output.count("can't be had") == 1 and "innetwork" not in output, output)
     for _ in range(4):
         check(fabric.call("aggregation", "restart").returncode == 0, "restart")
         status, output = hello()
         check(status == 0, output)
 
 
+def nodes_known(fabric, host):
+    """Names of the nodes that the manager knows; empty while there is none."""
+    status, output = fabric.run(host, [tool(fabric, "sharp_hello"), "-i", "1"])
+    return re.findall(r"^  aggregation node (\S+):1 \(LID", output, re.M) if status == 0 else []
+
+
+def one_node_is_taken_out(fabric):
+    """Its trees end, others are made without it, and it comes back; whether or not the manager is there."""
+    everything = nodes_known(fabric, "host0")
+    count = len(everything)
+    check("leaf0-an" in everything and "leaf1-an" in everything, str(everything))
+    here, there = ["host0", "host1"], ["host0", "host4"]
+    sizes = ["-b", "4", "-e", "64K", "-f", "64"]
+    with Ranks(fabric, there, SOFTIB_ALGO="innetwork", **IMPATIENT) as ranks:
+        check(ranks.ask("sum 1000") == ["right"] * 2, "wrong sums")
+        check(fabric.call("hca", "aggregation/leaf1-an", "remove").returncode == 0, "remove")
+        for answer in ranks.ask("sum 1000"):
+            check("error" in answer and "in-network reduction failed" in answer, answer)
+    check(f"{count - 1} of {count}" in fabric.call("status").stdout, fabric.call("status").stdout)
+    others = [name for name in everything if name != "leaf1-an"]
+    wait_for(lambda: nodes_known(fabric, "host0") == others, "it stays", 60)
+    perf(fabric, "all_reduce_perf", here, *sizes)
+    words = [tool(fabric, "all_reduce_perf"), "--hosts", ",".join(there), "-n", "1", *sizes]
+    status, output = fabric.run("host0", words, SOFTIB_ALGO="innetwork")
+    check(status == 0 and re.search(r"can't be had.*switch leaf1, .* has no aggregation node", output), output)
+    check(fabric.call("hca", "aggregation/leaf1-an", "add").returncode == 0, "add")
+    wait_for(lambda: sorted(nodes_known(fabric, "host0")) == sorted(everything), "it doesn't come back", 60)
+    perf(fabric, "all_reduce_perf", there, *sizes)
+    check(f"{count} of {count}" in fabric.call("status").stdout, fabric.call("status").stdout)
+    # With the manager.
+    check(fabric.call("hca", "aggregation/leaf0-an", "remove").returncode == 0, "remove")
+    wait_for(lambda: "leaf0-an" not in nodes_known(fabric, "host4") != [], "no other port takes the manager over", 60)
+    check(fabric.call("hca", "aggregation/leaf0-an", "add").returncode == 0, "add")
+    wait_for(lambda: sorted(nodes_known(fabric, "host4")) == sorted(everything), "it doesn't come back", 60)
+    perf(fabric, "all_reduce_perf", there, *sizes)
+    check(fabric.call("aggregation", "kill").returncode == 0, "kill")
+    wait_for(lambda: "; softib aggregation restart" in fabric.call("status").stdout, "status names no remedy")
+    check(f"0 of {count}" in fabric.call("status").stdout, fabric.call("status").stdout)
+
+
+class Part:
+    """A process with some of the nodes."""
+
+    def __init__(self, fabric, names, *options):
+        self.program = fabric.start("an", [tool(fabric, "softib-aggregation"), *options,
+                                           *[word for name in names for word in ("--device", f"{name}-an")]])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.program.stop()
+
+    def die(self):
+        os.kill(self.program.process.pid, signal.SIGKILL)
+        self.program.wait(5)
+
+
+def nodes_in_several_processes(fabric):
+    """Trees go over both; the one without the manager finds it, and the next one after it."""
+    first, second = ["leaf0", "spine0", "spine1"], ["leaf1", "leaf2", "leaf3"]
+    known = lambda: sorted(name.removesuffix("-an") for name in nodes_known(fabric, "host0"))
+    some = HOSTS[::5]
+    with Part(fabric, second) as part:
+        with Part(fabric, first, "--manager") as manager:
+            wait_for(lambda: known() == sorted(first + second), "not all nodes come", 60)
+            wait_for(lambda: "ready: 3 nodes" in part.program.output(), part.program.output())
+            perf(fabric, "all_reduce_perf", some, "-b", "4", "-e", "256K", "-f", "256")
+            part.die()
+            wait_for(lambda: known() == sorted(first), "dead nodes stay", 60)
+            with Part(fabric, second):
+                wait_for(lambda: known() == sorted(first + second), "nodes don't come back", 60)
+                perf(fabric, "all_reduce_perf", some, "-b", "4", "-e", "64K", "-f", "256")
+                manager.die()
+                with Part(fabric, first, "--manager"):
+                    wait_for(lambda: known() == sorted(first + second), "nodes don't find the new manager", 60)
+                    perf(fabric, "all_reduce_perf", some, "-b", "4", "-e", "64K", "-f", "256")
+
+
 CASES = [without_nodes_a_warning_tells_why, sums_are_right, ranks_of_a_host_go_together, ranks_that_sleep_are_woken,
          each_link_carries_the_data_once,
          calls_go_on_after_a_rank_dies, a_dead_node_is_named,
-         a_host_says_hello]
+         a_host_says_hello, nodes_in_several_processes]
 
 
 def main():
@@ -305,6 +388,7 @@ def main():
     FULL = suite.arguments.full
     suite.on(description(), CASES)
     suite.on("{aggregation: true, hosts: 3}\n", [a_fabric_file_asks_for_nodes])
+    suite.on("{aggregation: true, topology: {kind: fat-tree, hosts: 8, radix: 8}}\n", [one_node_is_taken_out])
     return suite.conclude()
 
 

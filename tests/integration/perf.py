@@ -337,6 +337,9 @@ def tuning_is_checked(job):
     output = tune(job, *HOSTS, *words, status=7).stdout
     check("file: ring, 200 lanes" in output and "slower than the best" in output, output)
     tune(job, *HOSTS, *words, "--tolerance", "1e9", SOFTIB_ALGO="chain")
+    path.write_text("all_reduce 3 * * ring 1\nbroadcast * * * chain 1\n")
+    errors = tune(job, "-np", "2", *words, status=6).stderr
+    check(errors.count(f"no line of {path} is for 2 ranks on 1 host ") == 1 and "-o FILE" in errors, errors)
     path.write_text("all_reduce ring\n")
     check("line 1" in tune(job, "-np", "2", *words, status=3).stderr, "a file that can't be read")
 

@@ -43,8 +43,7 @@ Communicator::Body::Body(const Ground& ground, Environment environment, const Co
       survivors_(*bootstrap_, fate_, seat_.rank),
       executor_(links_.routes, memory(), seat_.ranks, seat_.rank),
       // Where the network combines it may do so on this machine, as in SoftIB.
-      patience_(is_crowded(bootstrap_->members(), seat_.rank,
-                           tuner_.landscape().network == Landscape::Network::none ? 0 : 1)) {}
+      patience_(is_crowded(bootstrap_->members(), seat_.rank, has_network() ? 1 : 0)) {}
 
 Communicator::Body::~Body() {
   if (!executor_.active().empty() || fate_.has_ended()) clean_up();
@@ -89,8 +88,8 @@ void Communicator::Body::tell_unmet(const Question& question, const Choice& choi
   const std::string names = tuner_.unmet(question);
   if (names.empty()) return;
   unmet_told_ |= bit;
-  log::info(0, Subsystem::env, "SOFTIB_ALGO={} can't be had for {}{}, which is done by {}", names,
-            name_of(question.collective), question.equal ? "" : " of unequal counts", name_of(choice.row->algorithm));
+  log::info(0, Subsystem::env, "SOFTIB_ALGO: {}{} isn't done by {}, so {} does it", name_of(question.collective),
+            question.equal ? "" : " of unequal counts", names, name_of(choice.row->algorithm));
 }
 
 u64 Communicator::Body::start_run(Plan& plan, const Work& work, const Call& call) {

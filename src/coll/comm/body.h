@@ -59,6 +59,7 @@ class Communicator::Body {
   void hint_memory(const void* memory, u64 bytes);
   void forget_memory(const void* memory, u64 bytes);
   [[nodiscard]] std::string plan(std::string_view collective, u64 bytes) const;
+  [[nodiscard]] bool has_network() const { return tuner_.landscape().network != Landscape::Network::none; }
   [[nodiscard]] std::optional<Choice> choice(std::string_view collective, u64 bytes) const;
 
  private:

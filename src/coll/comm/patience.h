@@ -10,7 +10,7 @@ namespace softib::coll {
 
 class Patience {
  public:
-  // `crowded`: more ranks than processors, so that those who spin are in the way of those they wait for.
+  // `crowded`: more ranks than processors here, so that those who spin are in the way of those they wait for.
   explicit Patience(bool crowded) : crowded_(crowded) {}
 
   void moved() { idle_ = 0; }

@@ -160,20 +160,21 @@ class Growing {
   JobBegun begun_;
 };
 
-// Where the manager is, as subnet administration has it.
-Outcome<Correspondent> registered_manager(Subnet& subnet) {
+// Where the manager is, as subnet administration has it; the `attempt`th of several, of whom one only is alive.
+Outcome<Correspondent> registered_manager(Subnet& subnet, u32 attempt) {
   const auto records = subnet.get(find_manager());
   if (!records) return tl::unexpected(records.error());
-  std::optional<ManagerAddress> address;
+  std::vector<ManagerAddress> all;
   for (const Octets& record : *records)
-    if (!address) address = parse_manager(record);
-  if (!address)
+    if (const auto one = parse_manager(record)) all.push_back(*one);
+  if (all.empty())
     return refuse(Code::system_error,
                   "no aggregation manager is registered with the subnet manager; softib-aggregation runs one");
-  if (address->version != protocol_version)
+  const ManagerAddress& address = all[attempt % all.size()];
+  if (address.version != protocol_version)
     return refuse(Code::system_error, fmt::format("the aggregation manager speaks version {}, this is {}",
-                                                  address->version, protocol_version));
-  return Correspondent{address->lid, address->pair};
+                                                  address.version, protocol_version));
+  return Correspondent{address.lid, address.pair};
 }
 
 }  // namespace
@@ -193,7 +194,7 @@ Outcome<std::unique_ptr<ManagerDesk>> ManagerDesk::find(const OpenPort& port, co
   desk->post_ = std::move(*post);
   Error silence;
   for (u32 attempt = 0; attempt < attempts; ++attempt) {
-    const auto manager = registered_manager(**subnet);
+    const auto manager = registered_manager(**subnet, attempt);
     if (!manager) return tl::unexpected(manager.error());
     desk->manager_ = *manager;
     auto there = desk->ask(AskReport{}, std::chrono::seconds(1));

@@ -32,12 +32,22 @@ u64 between(u64 smaller, u64 larger) {
 
 double percent(double now, double before) { return (now / before - 1) * 100; }
 
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// "12.3 us +- 4 %"
+std::string measured(const Cell& cell, const Way& way) {
+  return fmt::format("{:.1f} us +- {:.0f} %", cell.time(way) * 1e6, cell.spread(way) * 100);
+}
+
 std::string remark_on(const Cell& cell) {
-  const double now = cell.time(cell.best());
-  std::string text = fmt::format("# {}: {:.1f} us", size_word(cell.bytes), now * 1e6);
+  std::string text = fmt::format("# {}: {}", size_word(cell.bytes), measured(cell, cell.best()));
   if (cell.best() == cell.before) return text + ", as by the model";
-  const double before = cell.time(cell.before);
-  return text + fmt::format("; {} {:.1f} us ({:+.0f} %)", text_of(cell.before), before * 1e6, percent(now, before));
+  return text + fmt::format("; {} {} ({:+.0f} %)", text_of(cell.before), measured(cell, cell.before),
+                            percent(cell.time(cell.best()), cell.time(cell.before)));
 }
 
 }  // namespace
@@ -61,7 +71,16 @@ std::vector<std::string> tunable_collectives() {
 double Cell::time(const Way& way) const {
   const auto found = times.find(way);
   if (found == times.end()) return std::numeric_limits<double>::infinity();
-  return *std::min_element(found->second.begin(), found->second.end());
+  return median_of(found->second);
+}
+
+double Cell::spread(const Way& way) const {
+  const auto found = times.find(way);
+  if (found == times.end()) return 0;
+  const double middle = median_of(found->second);
+  std::vector<double> distances;
+  for (const double each : found->second) distances.push_back(std::abs(each - middle));
+  return median_of(distances) / middle;
 }
 
 const Way& Cell::fastest() const {
@@ -73,7 +92,8 @@ const Way& Cell::fastest() const {
 
 const Way& Cell::best() const {
   const Way& first = fastest();
-  return time(before) <= time(first) * (1 + noise) ? before : first;
+  const double margin = std::max(noise, 2 * (spread(before) + spread(first)));
+  return time(before) <= time(first) * (1 + margin) ? before : first;
 }
 
 bool Cell::is_out(const Way& way) const {
@@ -117,9 +137,9 @@ std::string text_of_changes(const std::vector<Sweep>& sweeps, std::string_view b
       const double now = cell.time(cell.best());
       const double then = cell.time(cell.before);
       logarithms += std::log(now / then);
-      text += fmt::format("{:<14} {:>6}  {:<32} {:>10.1f} us   {}: {:<32} {:>10.1f} us  {:+.0f} %\n", sweep.collective,
-                          size_word(cell.bytes), text_of(cell.best()), now * 1e6, before, text_of(cell.before),
-                          then * 1e6, percent(now, then));
+      text += fmt::format("{:<14} {:>6}  {:<32} {:>20}   {}: {:<32} {:>20}  {:+.0f} %\n", sweep.collective,
+                          size_word(cell.bytes), text_of(cell.best()), measured(cell, cell.best()), before,
+                          text_of(cell.before), measured(cell, cell.before), percent(now, then));
     }
   text += fmt::format("{} of {} choices are other than by the {}", changed, cells, before);
   if (changed != 0)

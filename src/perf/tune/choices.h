@@ -32,10 +32,12 @@ struct Cell {
   Way before;  // what the library, or the file that is checked, chooses
   std::map<Way, std::vector<double>> times;
 
-  [[nodiscard]] double time(
-      const Way& way) const;  // the least: others are in the way; infinite if it was never measured
+  // The median of all passes; infinite if it was never measured.
+  [[nodiscard]] double time(const Way& way) const;
+  // How far times are from their median, by the median of that and as a part of it.
+  [[nodiscard]] double spread(const Way& way) const;
   [[nodiscard]] const Way& fastest() const;
-  // The fastest, unless `before` is as good as that: within `noise`.
+  // The fastest, unless `before` is as good as that: within `noise`, or within twice what both are spread.
   [[nodiscard]] const Way& best() const;
   // Not worth another pass.
   [[nodiscard]] bool is_out(const Way& way) const;

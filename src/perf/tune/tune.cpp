@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <iterator>
@@ -14,6 +15,7 @@
 #include <set>
 
 #include "coll/schedule/algorithms.h"
+#include "coll/tune/rules.h"
 #include "perf/buffers.h"
 #include "perf/operations.h"
 #include "perf/progress.h"
@@ -82,12 +84,38 @@ class TuneRun {
     world_ = std::make_unique<World>(
         must(coll::Communicator::create(meeting_.id, meeting_.processes, meeting_.process, config)));
     if (world_->size() == 1) throw Stop{Exit::invalid_usage, "one rank has nothing to choose: say -np or --hosts"};
+    if (std::getenv("SOFTIB_COLLNET_ENABLE") != nullptr) look_for_network();
     begin_ = TuneClock::now();
     for (const std::string& name : options_.collectives) benchmarks_.push_back(make_collective(benchmark_of(name)));
     note_choices();
+    if (!options_.check.empty() && !is_for_these_ranks()) return Exit::invalid_usage;
     collect_ways();
     measure_all();
     return conclude();
+  }
+
+  // Each trial has a communicator of its own, and each would ask for aggregation nodes, and wait for those who don't
+  // answer: it has been told once why they can't be had.
+  void look_for_network() const {
+    if (!world_->communicator().has_network()) ::setenv("SOFTIB_COLLNET_ENABLE", "0", 1);
+  }
+
+  // Of the file that is checked: does any line hold here? Otherwise the model would be compared with itself.
+  [[nodiscard]] bool is_for_these_ranks() const {
+    const auto lines = must(coll::parse_tuning(checked_));
+    for (const coll::TuningLine& line : lines) {
+      const bool wanted = std::any_of(sweeps_.begin(), sweeps_.end(), [&](const Sweep& sweep) {
+        return sweep.collective == coll::name_of(line.collective);
+      });
+      if (wanted && line.ranks.value_or(world_->size()) == world_->size() && line.hosts.value_or(hosts()) == hosts())
+        return true;
+    }
+    if (writes())
+      fmt::print(stderr,
+                 "softib coll tune: no line of {} is for {} ranks on {} host{} and the collectives that are measured\n"
+                 "Check it with the ranks that it was made for, or make one for these: softib coll tune ... -o FILE\n",
+                 options_.check, world_->size(), hosts(), hosts() == 1 ? "" : "s");
+    return false;
   }
 
   [[nodiscard]] bool writes() const { return world_->rank() == 0; }
@@ -100,7 +128,8 @@ class TuneRun {
 
   void note_choices() {
     const std::string file = options_.check.empty() || !writes() ? std::string() : content_of(options_.check);
-    const auto group = group_by(world_->gather_texts(file).front());
+    checked_ = world_->gather_texts(file).front();
+    const auto group = group_by(checked_);
     for (const std::string& name : options_.collectives) {
       Sweep& sweep = sweeps_.emplace_back(Sweep{name, {}});
       for (u64 bytes = run_.min_bytes; bytes <= run_.max_bytes; bytes = run_.next_size(bytes)) {
@@ -212,7 +241,7 @@ class TuneRun {
       places += fmt::format(" {}", member.host.substr(0, member.host.find('.')));
     return fmt::format(
         "# softib coll tune, {}: {} ranks on{}.\n"
-        "# Times are those of the slowest rank, in the best of {} passes; a remark for each size that was measured.\n"
+        "# Times are those of the slowest rank, medians of {} passes; a remark for each size that was measured.\n"
         "# Use it by SOFTIB_TUNING_FILE; docs/collectives.md tells of the lines.\n"
         "# collective   ranks hosts  up to  algorithm           lanes window\n",
         today(), world_->size(), places, passes_);
@@ -242,7 +271,9 @@ class TuneRun {
     u32 slow = 0;
     for (const Sweep& sweep : sweeps_)
       for (const Cell& cell : sweep.cells)
-        if (cell.time(cell.before) > cell.time(cell.fastest()) * (1 + options_.tolerance / 100)) ++slow;
+        if (cell.best() != cell.before &&
+            cell.time(cell.before) > cell.time(cell.fastest()) * (1 + options_.tolerance / 100))
+          ++slow;
     if (writes()) {
       std::fputs(text_of_changes(sweeps_, "file").c_str(), stdout);
       fmt::print("{} of them {} more than {:g} % slower than the best\n", slow, slow == 1 ? "is" : "are",
@@ -264,6 +295,7 @@ class TuneRun {
   std::unique_ptr<World> world_;
   std::vector<std::unique_ptr<Collective>> benchmarks_;  // by sweep
   std::vector<Sweep> sweeps_;
+  std::string checked_;  // text of the file that is checked
   std::vector<Way> ways_;
   std::vector<Measurement> measured_;  // in this pass
   TuneClock::time_point begin_;
