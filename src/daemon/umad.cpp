@@ -115,7 +115,8 @@ Result<ipc::Fault::Reply> Control::run_aggregation(bool run) {
 
 // After its power, so that what is left to say to its peers gets lost, as when a card is pulled out.
 void Control::remove_device(u32 device) {
-  const ipc::Device& record = world_.device(device);
+  ipc::Device& record = file_->segment().devices[device];
+  record.removals.fetch_add(1, std::memory_order_release);
   for (const auto& [id, context] : contexts_.all()) {
     if (context.device != device) continue;
     for (u32 qpn : context.of(ipc::ObjectKind::qp)) qps_.silence(qpn);

@@ -145,7 +145,8 @@ struct alignas(cache_line) Device {
   u32 vendor_id;
   u32 device_id;
   u32 hardware_version;
-  u64 firmware_version;  // as ib_uverbs_query_device_resp.fw_ver
+  u64 firmware_version;       // as ib_uverbs_query_device_resp.fw_ver
+  std::atomic<u32> removals;  // how often it was taken out: contexts from before that are dead
 };
 
 enum class KeyKind : u8 { none = 0, region, window1, window2 };

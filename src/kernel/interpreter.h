@@ -14,7 +14,13 @@ namespace softib::kernel {
 class Interpreter {
  public:
   Interpreter(Control& control, FdRegistry& fds, UserMemory& memory, u32 context, u32 device, bool ready)
-      : control_(control), fds_(fds), memory_(memory), context_(context), device_(device), ready_(ready) {}
+      : control_(control),
+        fds_(fds),
+        memory_(memory),
+        context_(context),
+        device_(device),
+        ready_(ready),
+        removals_(device_removals()) {}
   ~Interpreter();
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
@@ -49,6 +55,8 @@ class Interpreter {
   // A port of this file's device; nullptr: no such port.
   [[nodiscard]] const ipc::Port* find_port(u64 number) const;
   [[nodiscard]] const ipc::Device& device() const;
+  // The device was taken out since the file was opened: every command is EIO, though another of its kind may be there.
+  [[nodiscard]] bool is_removed() const { return device_removals() != removals_; }
 
   // The index mask in the head of a new ring of `size` bytes. EIO: the head is not that of such a ring.
   [[nodiscard]] Result<u32> ring_mask(u64 ring, u32 size) const;
@@ -63,6 +71,7 @@ class Interpreter {
 
  private:
   [[nodiscard]] ipc::Segment& segment() const { return control_.segment(); }
+  [[nodiscard]] u32 device_removals() const { return device().removals.load(std::memory_order_acquire); }
 
   Control& control_;
   FdRegistry& fds_;
@@ -70,6 +79,7 @@ class Interpreter {
   u32 context_;
   u32 device_;
   std::atomic<bool> ready_;
+  u32 removals_;
   RegionRegistry regions_;
   PendingRings rings_;
 };

@@ -59,6 +59,7 @@ Result<void> run(Interpreter& file, u64 argument) {
   if (auto good = check_header(header); !good) return good;
   const MethodRow* row = find_method(header.object_id, header.method_id);
   if (!row) return fail(EPROTONOSUPPORT);
+  if (file.is_removed()) return fail(EIO);
 
   std::array<ib_uverbs_attr, max_attributes> raw;
   u64 user_attributes = argument + sizeof header;

@@ -69,6 +69,7 @@ Result<void> run(Interpreter& file, u64 buffer, size_t length) {
   if (auto done = file.memory().copy_in(&header, buffer, sizeof header); !done) return done;
   auto row = find_command(header.command);
   if (!row) return fail(row.error());
+  if (file.is_removed()) return fail(EIO);
   if (!(*row)->extended()) {
     if (auto good = check_plain(**row, header, length); !good) return good;
     if ((*row)->needs_context && !file.ready()) return fail(EINVAL);

@@ -307,7 +307,7 @@ def the_program_of_nodes_lives_and_dies(fabric):
     first = fabric.wait_until_open()
     log = pathlib.Path(fabric.program()["log"])
     check(log.read_text().startswith("--manager --ready-fd 3\n"), f"the first one manages: {log.read_text()}")
-    line = rf"softib-aggregation, process {first} +aggregation +3 +running"
+    line = rf"softib-aggregation, process {first} +aggregation +3 of 3 +running"
     check(re.search(line, fabric.call("status").stdout), "status")
     os.kill(first, signal.SIGKILL)
     wait_for(lambda: fabric.program()["state"] == "ended with signal 9 (Killed)", "softibd does not see it die")

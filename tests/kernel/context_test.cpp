@@ -237,5 +237,28 @@ TEST(Gid, Table) {
   EXPECT_EQ(gid_table(world, 1ULL << 40, 64).run(*world.file), -EINVAL);
 }
 
+// As the kernel after the driver has gone: whatever a command is about, also where nothing need be asked of softibd,
+// and though a device of the same name may be back.
+TEST(Context, EveryCommandIsAnErrorOnceTheDeviceWasTakenOut) {
+  World world;
+  world.daemon.segment().devices[FakeDaemon::device_index].removals = 1;
+  u32 known = 0;
+  ib_uverbs_query_port request{};
+  request.port_num = 1;
+  for (u32 number = 0; number < 64; ++number) {
+    if (!find_command(number)) continue;
+    ++known;
+    auto call = world.command<ib_uverbs_query_port, ib_uverbs_query_port_resp>(number, request);
+    EXPECT_EQ(call.write(*world.file), -EIO) << "command " << number;
+  }
+  for (u16 object = 0; object < 32; ++object)
+    for (u16 method = 0; method < 32; ++method) {
+      if (!find_method(object, method)) continue;
+      ++known;
+      EXPECT_EQ(IoctlCall(world.window, object, method).run(*world.file), -EIO) << object << "." << method;
+    }
+  EXPECT_GT(known, 40U);
+}
+
 }  // namespace
 }  // namespace softib::kernel::testing
