@@ -4,6 +4,8 @@
 #   --quick   only the release build with its unit, style and InfiniBand integration tests
 #
 # Installs missing packages, stops at the first part that fails, and ends with `N passed, N failed, N skipped`.
+# SOFTIB_TEST_MINUTES (25; 0: any) is how long it may take: on slow machines the sanitizers' parts, which come last, are
+# left out where they would take longer, and count as skipped.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 . scripts/common.sh
@@ -25,6 +27,8 @@ SOFTIB_TEST_RUN=$$-$(date +%s)
 SOFTIB_RUNTIME_DIR=$(mktemp -d -t softib-test-XXXXXX) || exit 1
 export SOFTIB_TEST_RUN SOFTIB_RUNTIME_DIR
 unset LD_PRELOAD SOFTIB_FABRIC_DIR SOFTIB_HOST
+minutes=${SOFTIB_TEST_MINUTES:-25}
+[[ $minutes =~ ^[0-9]+$ ]] || die "SOFTIB_TEST_MINUTES is a number of minutes, not '$minutes'"
 started=$SECONDS
 
 left_behind() {
@@ -100,6 +104,25 @@ build() {
   printf '   done (%d s)\n' $((SECONDS - begin))
 }
 
+# has_time NAME SECONDS: whether a part that takes about so long still has the time. Else it counts as skipped.
+has_time() {
+  local left=$((minutes * 60 - SECONDS + started)) log=$logs/${1//[^a-z0-9]/-}.log
+  ((minutes == 0 || $2 <= left)) && return
+  say "$1"
+  printf '   skipped: it takes about %d s here, and of %d minutes %d s are left (SOFTIB_TEST_MINUTES=0: run all)\n' \
+    "$2" "$minutes" "$((left > 0 ? left : 0))"
+  echo "0 passed, 0 failed, 1 skipped" >"$log"
+  results+=(--log "$log")
+  return 1
+}
+
+# A build that nobody wants any more.
+give_up_ahead() {
+  kill -TERM $(left_behind) 2>/dev/null
+  wait "${ahead[$1]}" 2>/dev/null
+  unset "ahead[$1]"
+}
+
 # A sanitizer's shadow memory needs the classic address layout on kernels with much address randomisation.
 classic_layout=()
 setarch "$(uname -m)" -R true 2>/dev/null && classic_layout=(setarch "$(uname -m)" -R)
@@ -145,17 +168,26 @@ build release
 if ((quick)); then
   ctests "tests (quick)" release -LE '^kill$' -E '^integration\.ethernet$'
 else
+  unit_began=$SECONDS
   ctests "unit and style tests" release -LE '^(integration|kill)$'
+  unit_took=$((SECONDS - unit_began))
   build_ahead asan
   ctests "stock programs between hosts" release -L '^integration$'
   ctests "killing test" release -L '^kill$'
   part "conformance" tests/conformance/run.sh
   part "pyverbs" tests/conformance/pyverbs.sh
-  build asan
-  ctests "unit tests, address and undefined-behaviour sanitizers" asan
-  part "recorded fuzz inputs, same sanitizers" replay_fuzz
-  build tsan
-  ctests "engine tests, thread sanitizer" tsan
+  # With what is left of the build; the other one's needs a tenth of that.
+  if has_time "unit tests, address and undefined-behaviour sanitizers" $((2 * unit_took)); then
+    build asan
+    ctests "unit tests, address and undefined-behaviour sanitizers" asan
+    part "recorded fuzz inputs, same sanitizers" replay_fuzz
+  else
+    give_up_ahead asan
+  fi
+  if has_time "engine tests, thread sanitizer" $((unit_took / 2)); then
+    build tsan
+    ctests "engine tests, thread sanitizer" tsan
+  fi
 fi
 
 mapfile -t stray < <(left_behind)
