@@ -87,22 +87,21 @@ std::optional<Reaching::Reached> Reaching::look_at(std::size_t which) {
 }
 
 // Who made the id listens since then, so a refusal won't become anything else.
+bool Reaching::is_over() const { return place_.kind == MeetingPlace::Kind::made && refused_at_; }
+
 bool Reaching::is_hopeless() const {
-  if (place_.kind == MeetingPlace::Kind::made && refused_at_) return true;
-  return std::ranges::all_of(tries_, [](const Try& one) { return one.error && !may_come_up(*one.error); });
+  return is_over() || std::ranges::all_of(tries_, [](const Try& one) { return one.error && !may_come_up(*one.error); });
 }
 
 Clock::time_point Reaching::end_of_round() const {
-  const bool counts = place_.kind == MeetingPlace::Kind::made && refused_at_;
-  return counts ? std::min(deadline_, *refused_at_ + time_after_refusal) : deadline_;
+  return is_over() ? std::min(deadline_, *refused_at_ + time_after_refusal) : deadline_;
 }
 
 Error Reaching::failure() const {
-  const bool over = place_.kind == MeetingPlace::Kind::made && refused_at_;
-  const bool late = !over && !is_hopeless();
-  return {over || late ? Code::remote_error : Code::system_error,
+  const bool remote = is_over() || !is_hopeless();
+  return {remote ? Code::remote_error : Code::system_error,
           fmt::format("can't reach the meeting at {}{}", results(),
-                      over ? "; it is over, or who made the unique id has ended" : "")};
+                      is_over() ? "; it is over, or who made the unique id has ended" : "")};
 }
 
 std::string Reaching::results() const {

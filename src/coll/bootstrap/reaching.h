@@ -9,7 +9,7 @@
 
 namespace softib::coll {
 
-// Tries the addresses in their order: the next one as soon as one has failed, or keeps silent for a second; earlier
+// Tries the addresses in their order: the next one as soon as one has failed, or keeps silent for a while; earlier
 // ones may still win. When all have failed they are tried again, as whoever is to listen there may come later.
 class Reaching {
  public:
@@ -34,6 +34,7 @@ class Reaching {
   [[nodiscard]] bool all_begun() const { return next_ == tries_.size(); }
   [[nodiscard]] std::optional<Reached> look();
   [[nodiscard]] std::optional<Reached> look_at(std::size_t which);
+  [[nodiscard]] bool is_over() const;
   [[nodiscard]] bool is_hopeless() const;
   [[nodiscard]] Clock::time_point end_of_round() const;
   [[nodiscard]] Error failure() const;

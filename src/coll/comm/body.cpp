@@ -37,20 +37,18 @@ Communicator::Body::Body(const Ground& ground, Environment environment, const Co
       bootstrap_(std::move(bootstrap)),
       links_(std::move(links)),
       heap_(heap_memory()),
+      memory_(links_.routes, links_.shared ? *links_.shared : *heap_),
       seat_{bootstrap_->rank(), static_cast<u32>(bootstrap_->members().size())},
       tuner_(std::move(tuner)),
       fate_(*bootstrap_, seat_.rank),
       survivors_(*bootstrap_, fate_, seat_.rank),
-      executor_(links_.routes, memory(), seat_.ranks, seat_.rank),
+      executor_(links_.routes, memory_, seat_.ranks, seat_.rank),
       // Where the network combines it may do so on this machine, as in SoftIB.
       patience_(is_crowded(bootstrap_->members(), seat_.rank, has_network() ? 1 : 0)) {}
 
 Communicator::Body::~Body() {
   if (!executor_.active().empty() || fate_.has_ended()) clean_up();
-  for (const auto& [memory, bytes] : allocated_) {
-    forget_memory(memory, bytes);
-    this->memory().release(memory, std::max<u64>(bytes, 1));
-  }
+  for (const auto& [memory, bytes] : allocated_) memory_.release(memory, std::max<u64>(bytes, 1));
   bootstrap_->leave();
 }
 
@@ -328,28 +326,22 @@ void Communicator::Body::clean_up() {
 }
 
 Outcome<void*> Communicator::Body::allocate(u64 bytes) {
-  void* made = memory().allocate(std::max<u64>(bytes, 1));
+  void* made = memory_.allocate(std::max<u64>(bytes, 1));
   if (made == nullptr) return refuse(Code::system_error, fmt::format("no memory of {} bytes", bytes));
   allocated_[made] = bytes;
-  hint_memory(made, bytes);
   return made;
 }
 
 void Communicator::Body::free_memory(void* made) {
   const auto entry = allocated_.find(made);
   if (entry == allocated_.end()) return;
-  forget_memory(made, entry->second);
-  memory().release(made, std::max<u64>(entry->second, 1));
+  memory_.release(made, std::max<u64>(entry->second, 1));
   allocated_.erase(entry);
 }
 
-void Communicator::Body::hint_memory(const void* given, u64 bytes) {
-  for (const auto& transport : links_.routes.transports) transport->hint_memory(given, bytes);
-}
+void Communicator::Body::hint_memory(const void* given, u64 bytes) { links_.routes.hint_memory(given, bytes); }
 
-void Communicator::Body::forget_memory(const void* given, u64 bytes) {
-  for (const auto& transport : links_.routes.transports) transport->forget_memory(given, bytes);
-}
+void Communicator::Body::forget_memory(const void* given, u64 bytes) { links_.routes.forget_memory(given, bytes); }
 
 std::string Communicator::Body::plan(std::string_view collective, u64 bytes) const {
   const std::optional<Collective> known = collective_from_name(collective);

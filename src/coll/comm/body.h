@@ -68,7 +68,6 @@ class Communicator::Body {
   [[nodiscard]] std::span<const u64> list_of(const Call& call);
   [[nodiscard]] u64 start_run(Plan& plan, const Work& work, const Call& call);
   [[nodiscard]] Done check_messages(std::span<const PointToPoint> messages) const;
-  [[nodiscard]] MemorySource& memory() const { return links_.shared ? *links_.shared : *heap_; }
   [[nodiscard]] tl::unexpected<Error> ended();
   [[nodiscard]] Outcome<std::unique_ptr<Body>> make_part(i32 color, i32 key);
   [[nodiscard]] Outcome<std::unique_ptr<Body>> make_of(const std::vector<u32>& left);
@@ -95,6 +94,7 @@ class Communicator::Body {
   const std::unique_ptr<Bootstrap> bootstrap_;
   Links links_;
   const std::unique_ptr<MemorySource> heap_;
+  HintedMemory memory_;  // what peers can read, or the heap's
   const Seat seat_;
   const Tuner tuner_;
   Fate fate_;

@@ -42,9 +42,9 @@ std::byte* writable(const Run& run, const LaneRun& lane, const Span& span) {
 template <typename Body>
 void for_each_lent(const Run& run, Body&& body) {
   const u64 size = size_of(run.work.type);
-  const auto part = [&](const std::byte* base, const Extent& extent) {
-    const u64 bytes = extent.count() * size;
-    if (bytes >= lent_least) body(base + extent.begin * size, bytes);
+  const auto part = [&](const std::byte* base, const Stretch& stretch) {
+    const u64 bytes = stretch.count() * size;
+    if (bytes >= lent_least) body(base + stretch.begin * size, bytes);
   };
   part(run.input, run.plan->input);
   part(run.output, run.plan->output);
@@ -120,22 +120,28 @@ void ReduceSink::take(u64 offset, const void* data, u64 bytes) {
   kernels::reduce(type, op, out + offset, inputs, bytes / size_of(type), ranks);
 }
 
+void Routes::hint_memory(const void* memory, u64 bytes) const {
+  for (const auto& transport : transports) transport->hint_memory(memory, bytes);
+}
+
+void Routes::forget_memory(const void* memory, u64 bytes) const {
+  for (const auto& transport : transports) transport->forget_memory(memory, bytes);
+}
+
 void* HintedMemory::allocate(u64 bytes) {
   void* memory = source_.allocate(bytes);
-  if (memory != nullptr)
-    for (const auto& transport : routes_.transports) transport->hint_memory(memory, bytes);
+  if (memory != nullptr) routes_.hint_memory(memory, bytes);
   return memory;
 }
 
 void HintedMemory::release(void* memory, u64 bytes) {
-  for (const auto& transport : routes_.transports) transport->forget_memory(memory, bytes);
+  routes_.forget_memory(memory, bytes);
   source_.release(memory, bytes);
 }
 
 Executor::Executor(Routes& routes, MemorySource& memory, u32 ranks, u32 rank)
     : routes_(routes),
-      memory_(routes, memory),
-      scratch_(memory_),
+      scratch_(memory),
       ranks_(ranks),
       rank_(rank),
       pending_(routes.transports.size()),

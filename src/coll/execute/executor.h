@@ -22,6 +22,9 @@ struct Routes {
   std::unique_ptr<Tree> tree;
 
   [[nodiscard]] Transport& to(u32 peer) const { return *transports[by_peer[peer]]; }
+  // Tell all transports; see Transport.
+  void hint_memory(const void* memory, u64 bytes) const;
+  void forget_memory(const void* memory, u64 bytes) const;
 };
 
 // A source whose memory all transports are told of.
@@ -115,7 +118,6 @@ class Executor {
   void release(std::unique_ptr<Run> run);
 
   Routes& routes_;
-  HintedMemory memory_;
   Scratch scratch_;
   u32 ranks_;
   u32 rank_;

@@ -71,13 +71,13 @@ void count_messages(PlannedLane& lane) {
 
 void extend(Plan& plan, const Span& span) {
   if (span.buffer == Buffer::scratch) return;
-  Extent& extent = span.buffer == Buffer::input ? plan.input : plan.output;
-  extent.begin = std::min(extent.begin, span.offset);
-  extent.end = std::max(extent.end, span.offset + span.count);
+  Stretch& stretch = span.buffer == Buffer::input ? plan.input : plan.output;
+  stretch.begin = std::min(stretch.begin, span.offset);
+  stretch.end = std::max(stretch.end, span.offset + span.count);
 }
 
 // What is received and combined is taken in piece by piece, and needs no place of its own.
-void find_extents(Plan& plan, const Schedule& schedule) {
+void find_stretches(Plan& plan, const Schedule& schedule) {
   for (const Step& step : schedule.steps) {
     if (step.kind == Kind::send) extend(plan, step.from);
     if (step.kind == Kind::receive) extend(plan, step.to);
@@ -100,7 +100,7 @@ std::unique_ptr<Plan> make_plan(const AlgorithmRow& row, const Problem& problem,
     find_lent(lane);
     find_pushes(lane);
     count_messages(lane);
-    find_extents(*plan, lane.schedule);
+    find_stretches(*plan, lane.schedule);
     plan->scratch = std::max(plan->scratch, lane.schedule.scratch);
     plan->steps = std::max(plan->steps, lane.schedule.steps.size());
     for (const Step& step : lane.schedule.steps)

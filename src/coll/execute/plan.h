@@ -25,7 +25,7 @@ struct PlannedLane {
   std::vector<u32> ordinals;
 };
 
-struct Extent {
+struct Stretch {
   u64 begin = ~u64{0};  // elements
   u64 end = 0;
 
@@ -42,7 +42,7 @@ struct Plan {
   u64 scratch = 0;        // elements, of the lane that wants most
   std::size_t steps = 0;  // of the lane that has most
   // What lies between the first and the last element that messages of all lanes touch.
-  Extent input, output;
+  Stretch input, output;
   // Lanes with a step that goes into the network, once for each such step.
   std::vector<u32> aggregating;
 

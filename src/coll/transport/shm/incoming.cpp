@@ -37,8 +37,8 @@ void Incoming::receive_early(Receive& receive) {
 
 void Incoming::release(Receive& receive) {
   if (receive.data == receive.memory || !receive.data) return;
-  // If the peer gave up meanwhile, anything may have been read.
   receive.data = nullptr;
+  // If the peer gave up meanwhile, anything may have been read.
   if (!still_valid()) return;
   receive.state = State::waiting;
   answers_.say_finished(receive.token, receive);
@@ -189,8 +189,9 @@ Fetch Incoming::way_of(const Receive& receive) {
   if (!choices_) return Fetch::read;
   if (fetching_) return burst_.way;
   const auto [way, timed] = choices_->of(receive).next();
-  burst_ = {way, nullptr, {}};
-  if (timed) burst_ = {way, &receive, std::chrono::steady_clock::now()};
+  burst_.way = way;
+  burst_.timed = timed ? &receive : nullptr;
+  if (timed) burst_.begin = std::chrono::steady_clock::now();
   return way;
 }
 
