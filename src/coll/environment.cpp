@@ -170,6 +170,7 @@ constexpr Variable variable_table[]{
     {"SOFTIB_IB_TIMEOUT", "0 to 31", set_number<&E::ib_timeout, 31>},
     {"SOFTIB_IB_RETRY_CNT", "0 to 7", set_number<&E::ib_retry_cnt, 7>},
     {"SOFTIB_IB_DISABLE", "0 or 1", set_switch<&E::ib_disable>},
+    {"SOFTIB_IB_READ", "0 or 1", set_switch<&E::ib_read>},
     {"SOFTIB_IB_ODP", "0 or 1", set_switch<&E::ib_odp>},
     {"SOFTIB_IB_MR_CACHE", "0 or 1", set_switch<&E::ib_mr_cache>},
     {"SOFTIB_SHM_DISABLE", "0 or 1", set_switch<&E::shm_disable>},

@@ -70,6 +70,7 @@ struct Environment {
   u8 ib_timeout = 20;  // as ibv_qp_attr::timeout has it
   u8 ib_retry_cnt = 7;
   bool ib_disable = false;
+  bool ib_read = true;       // messages that are combined are read by their receiver
   bool ib_odp = true;        // on-demand registrations where all HCAs can
   bool ib_mr_cache = false;  // any memory of messages stays registered: the caller tells when it goes away
   bool shm_disable = false;

@@ -119,6 +119,7 @@ TEST(Environment, TakesGoodValues) {
                                                           {"SOFTIB_IB_TIMEOUT", "14"},
                                                           {"SOFTIB_IB_RETRY_CNT", "3"},
                                                           {"SOFTIB_IB_DISABLE", "1"},
+                                                          {"SOFTIB_IB_READ", "0"},
                                                           {"SOFTIB_IB_ODP", "0"},
                                                           {"SOFTIB_IB_MR_CACHE", "1"},
                                                           {"SOFTIB_SHM_DISABLE", "1"},
@@ -140,6 +141,7 @@ TEST(Environment, TakesGoodValues) {
   EXPECT_EQ(environment.ib_timeout, 14);
   EXPECT_EQ(environment.ib_retry_cnt, 3);
   EXPECT_TRUE(environment.ib_disable);
+  EXPECT_FALSE(environment.ib_read);
   EXPECT_FALSE(environment.ib_odp);
   EXPECT_TRUE(environment.ib_mr_cache);
   EXPECT_TRUE(environment.shm_disable);

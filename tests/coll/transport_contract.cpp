@@ -246,6 +246,19 @@ void receive_all(Node& node, const std::vector<Message>& messages) {
   }
 }
 
+// The message goes to a sink that checks it.
+void receive_in_sink(Node& node, const Message& message) {
+  Checker sink(message.bytes, message.number);
+  Receive receive{};
+  receive.peer = message.peer;
+  receive.stream = message.stream;
+  receive.bytes = message.bytes;
+  receive.sink = &sink;
+  node.transport().receive(receive);
+  if (!node.finish(receive)) return;
+  EXPECT_TRUE(sink.right()) << message.bytes << " bytes";
+}
+
 std::vector<Message> numbered(const std::vector<u64>& sizes, Stream stream) {
   std::vector<Message> messages;
   for (const u64 size : sizes) messages.push_back({.stream = stream, .bytes = size, .number = messages.size() + 1});
@@ -337,11 +350,13 @@ TEST_P(TransportContract, no_stream_waits_for_another) {
 // Rank 1 has so much under way to rank 0 that what it says of the long message may have to wait: 128 is what fills the
 // way of transports with fixed queues, and all of that is done at once.
 TEST_P(TransportContract, who_is_done_may_stop_calling) {
-  for (const bool lend : {false, true})
+  enum class Into { memory, lent, sink };
+  for (const Into into : {Into::memory, Into::lent, Into::sink})
     for (const u64 count : {u64{100}, u64{128}, u64{150}})
-      run(2, [lend, count](Node& node) {
+      run(2, [into, count](Node& node) {
         const std::vector<Message> few = between(node, numbered(std::vector<u64>(count, 8), 1));
-        const Message great{.peer = node.peer(), .stream = 2, .bytes = 200'000, .number = 7, .lend = lend};
+        const Message great{
+            .peer = node.peer(), .stream = 2, .bytes = 200'000, .number = 7, .lend = into == Into::lent};
         if (node.rank() == 0) {
           const auto sent = send(node, great);
           node.meet();
@@ -352,7 +367,10 @@ TEST_P(TransportContract, who_is_done_may_stop_calling) {
           std::vector<std::unique_ptr<Sent>> sent;
           for (const Message& message : few) sent.push_back(send(node, message));
           node.meet();
-          receive_all(node, {great});
+          if (into == Into::sink)
+            receive_in_sink(node, great);
+          else
+            receive_all(node, {great});
           for (const auto& one : sent) node.finish(one->operation);
         }
       });
@@ -412,15 +430,7 @@ TEST_P(TransportContract, sinks_get_whole_elements_in_order) {
       if (late) {
         for (int i = 0; i < 20; ++i) node.transport().progress();
       }
-      Checker sink(size, number);
-      Receive receive{};
-      receive.peer = message.peer;
-      receive.stream = message.stream;
-      receive.bytes = size;
-      receive.sink = &sink;
-      node.transport().receive(receive);
-      if (!node.finish(receive)) return;
-      EXPECT_TRUE(sink.right()) << size << " bytes";
+      receive_in_sink(node, message);
       if (testing::Test::HasFailure()) return;
     }
   });

@@ -70,7 +70,7 @@ TEST(LargeCopy, copies_all_bytes_and_no_other_at_any_place) {
     if (i % 2 == 0)
       copy_with(i % 4 == 0 ? Stores::streaming : Stores::cached, target.data() + to, source.data() + from, length);
     else
-      copy_message(target.data() + to, source.data() + from, length);
+      copy_message(target.data() + to, source.data() + from, length, i % 4 == 1 ? Target::own : Target::peer);
     const auto at = [](std::vector<u8>& bytes, u64 place) {
       return bytes.begin() + static_cast<std::ptrdiff_t>(place);
     };

@@ -83,6 +83,12 @@ def contract_holds_without_on_demand_paging(fabric):
     contract(fabric, "VerbsTransportTest*:Verbs/*both_ways*threads", SOFTIB_IB_ODP="0")
 
 
+def contract_holds_without_reading(fabric):
+    """Sinks are then written to windows, as where an HCA has no RDMA READ."""
+    contract(fabric, "VerbsTransportTest*Combined*:Hinted/*sinks*threads:Hinted/*who_is_done*threads",
+             SOFTIB_IB_READ="0")
+
+
 def ranks_on_two_hosts(fabric):
     with Ranks(fabric, "--messages", "300") as ranks:
         for rank in range(2):
@@ -113,6 +119,10 @@ def unusable_devices_are_named_with_reasons(fabric):
             output = ranks.finish(rank, 1)
             check(re.search(r"failed: rank 0 on \S+: no verbs device can be used: mlx5_0:1: not in SOFTIB_IB_HCA; "
                             r"mlx5_1:1: not in SOFTIB_IB_HCA; rank 1 on", output), output)
+    for variable, what in ("SOFTIB_IB_PKEY", "P_Key"), ("SOFTIB_IB_GID_INDEX", "GID"):
+        with Ranks(fabric, **{variable: "9"}) as ranks:
+            output = ranks.finish(0, 1)
+            check(f"mlx5_0:1: no {what} at index 9 ({variable})" in output, output)
     done = fabric.call("link", "host0/mlx5_0", "down")
     check(done.returncode == 0, done.stderr)
     try:
@@ -183,7 +193,8 @@ def no_locked_memory_is_told(fabric):
 
 
 BOTH = [contract_holds, ranks_on_two_hosts, choice_is_told]
-INFINIBAND = [contract_holds_on_one_rail, contract_holds_without_on_demand_paging, ranks_that_sleep_are_woken,
+INFINIBAND = [contract_holds_on_one_rail, contract_holds_without_on_demand_paging,
+              contract_holds_without_reading, ranks_that_sleep_are_woken,
               unusable_devices_are_named_with_reasons, killed_peer_is_named, link_that_goes_down_is_told,
               little_locked_memory_will_do, no_locked_memory_is_told]
 

@@ -38,7 +38,7 @@ Result<void> transfer_pieces(Context& context, const Buffers& to, u64 skip, cons
     u8* target = context.memory.plain(to.pieces[0]);
     const u8* source = context.memory.plain(from.pieces[0]);
     if (target && source) [[likely]] {
-      copy_message(target, source, length);
+      copy_message(target, source, length, to.pieces[0].slot == context.slot ? Target::own : Target::peer);
       return {};
     }
   }

@@ -45,13 +45,13 @@ inline void store_ascending(u8* to, const u8* from, u64 length) {
 
 // Stores from..from+length to `to`, the final bytes last. On x86 stores become visible in program order, and long
 // copies fence their non-temporal stores. The ranges may overlap only if they are the same (loopback onto itself).
-inline void copy_message(u8* to, const u8* from, u64 length) {
+inline void copy_message(u8* to, const u8* from, u64 length, Target target) {
   constexpr u64 small = 16;
   if (length > small) {
     u64 tail = (reinterpret_cast<u64>(to) + length) & 7;
     if (tail == 0) tail = 8;
     if (length >= large_copy_least + tail) [[unlikely]]
-      copy_large(to, from, length - tail);
+      copy_large(to, from, length - tail, target);
     else
       std::memmove(to, from, length - tail);
     std::atomic_thread_fence(std::memory_order_release);

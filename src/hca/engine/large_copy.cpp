@@ -15,9 +15,11 @@ namespace {
 
 // By length, each twice as long as the one before: short ones stay in a cache that long ones don't fit in.
 constexpr u32 least_width = std::bit_width(large_copy_least);
-std::array<StoreChoice, 14> choices;
+using StoreChoices = std::array<StoreChoice, 14>;
+std::array<StoreChoices, 2> choices_by_target;
 
-StoreChoice& choice_for(u64 length) {
+StoreChoice& choice_for(u64 length, Target target) {
+  StoreChoices& choices = choices_by_target[static_cast<u8>(target)];
   const u64 row = static_cast<u64>(std::bit_width(length)) - least_width;
   return choices[std::min<u64>(row, choices.size() - 1)];
 }
@@ -60,9 +62,9 @@ void copy_with(Stores stores, u8* to, const u8* from, u64 length) {
     std::memmove(to, from, length);
 }
 
-void copy_large(u8* to, const u8* from, u64 length) {
+void copy_large(u8* to, const u8* from, u64 length, Target target) {
   using Clock = std::chrono::steady_clock;
-  StoreChoice& choice = choice_for(length);
+  StoreChoice& choice = choice_for(length, target);
   const auto [stores, timed] = choice.next();
   if (!timed) return copy_with(stores, to, from, length);
   const auto begin = Clock::now();

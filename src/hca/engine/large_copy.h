@@ -10,8 +10,12 @@ namespace softib::hca {
 
 inline constexpr u64 large_copy_least = u64{16} << 10;
 
+// Whose memory is written: what an RDMA READ brings is most often looked at by the core that copied it. Each kind is
+// timed for itself.
+enum class Target : u8 { peer, own };
+
 // As memmove for ranges that are the same or don't overlap; whoever sees a store that comes after it sees all of it.
-void copy_large(u8* to, const u8* from, u64 length);
+void copy_large(u8* to, const u8* from, u64 length, Target target);
 
 // `streaming`: past the caches. The ranges as above.
 enum class Stores : u8 { cached, streaming };

@@ -168,7 +168,7 @@ Result<void> PeerMemory::transfer(const MemoryRef& ref, u8* local, bool writing)
     MemoryRef piece = ref.part(done, std::min(end - at, largest_call));
     if (u8* place = plain(piece)) {
       if (writing)
-        copy_message(place, local + done, piece.length);
+        copy_message(place, local + done, piece.length, Target::peer);
       else
         std::memcpy(local + done, place, piece.length);
     } else if (auto moved = transfer_piece(piece, local + done, writing); !moved) {
@@ -189,7 +189,7 @@ Result<void> PeerMemory::move(const MemoryRef& to, const MemoryRef& from) {
   u8* target = plain(to);
   u8* source = plain(from);
   if (target && source) {
-    copy_message(target, source, from.length);
+    copy_message(target, source, from.length, to.slot == own_slot_ ? Target::own : Target::peer);
     return {};
   }
   if (source) return write(to, source);

@@ -2,6 +2,7 @@
 // one. The last credit is for handing credits back alone: without it both could hold what the other one waits for.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -64,6 +65,7 @@ void Engine::post_control(Peer& peer, Header header, const void* payload, u32 by
     return fail(peer, Code::system_error, fmt::format("queue pair {}: post: {}", peer.where, std::strerror(error)));
   peer.credits--;
   peer.owed = 0;
+  if (header.word == Word::fetched) on_told_fetched(peer, header.token);
 }
 
 void Engine::on_control_sent(Peer& peer, const WorkName& name) {
@@ -92,7 +94,7 @@ void Engine::post_receive(Peer& peer, u32 slot) {
 void Engine::tell(Peer& peer, const Header& header, const GrantBody& body) {
   if (peer.standing != Standing::connected) return;
   if (peer.notes.empty() && may_post(peer, 2))
-    return post_control(peer, header, &body, header.word == Word::grant ? sizeof body : 0);
+    return post_control(peer, header, &body, has_body(header.word) ? sizeof body : 0);
   peer.notes.push_back({header, body});
   make_busy(peer);
 }
@@ -102,7 +104,7 @@ bool Engine::post_notes(Peer& peer) {
   while (!peer.notes.empty() && may_post(peer, 2)) {
     const Peer::Note note = peer.notes.front();
     peer.notes.pop_front();
-    post_control(peer, note.header, &note.body, note.header.word == Word::grant ? sizeof note.body : 0);
+    post_control(peer, note.header, &note.body, has_body(note.header.word) ? sizeof note.body : 0);
     moved = true;
   }
   if (peer.owed >= parts_->depths.control_receives / 2 && may_post(peer, 1)) {
@@ -143,6 +145,10 @@ void Engine::take_word(Peer& peer, const Header& header, const std::byte* payloa
       return take_mismatch(peer, header);
     case Word::waits:
       return take_waits(peer, header);
+    case Word::offer:
+      return take_offer(peer, header, payload);
+    case Word::fetched:
+      return take_fetched(peer, header);
     case Word::bye:
       peer.standing = Standing::left;
       departed_++;
@@ -150,13 +156,17 @@ void Engine::take_word(Peer& peer, const Header& header, const std::byte* payloa
   }
 }
 
+Transfer* Engine::transfer_of(const Peer& peer, u32 token) {
+  const auto found = std::find_if(peer.transfers.begin(), peer.transfers.end(),
+                                  [token](const Transfer* it) { return it->grant.token == token; });
+  return found == peer.transfers.end() ? nullptr : *found;
+}
+
 void Engine::take_consumed(Peer& peer, const Header& header) {
-  for (Transfer* transfer : peer.transfers) {
-    if (transfer->grant.token != header.token) continue;
-    transfer->consumed = header.bytes;
-    advance(*transfer);
-    return;
-  }
+  Transfer* transfer = transfer_of(peer, header.token);
+  if (transfer == nullptr) return;
+  transfer->consumed = header.bytes;
+  advance(*transfer);
 }
 
 void Engine::take_mismatch(Peer& peer, const Header& header) {

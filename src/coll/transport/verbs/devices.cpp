@@ -1,5 +1,6 @@
 #include "coll/transport/verbs/devices.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -89,6 +90,11 @@ std::string look_at(ibv_context* context, const Environment& environment, Port& 
   if (environment.ib_pkey >= attributes.pkey_tbl_len)
     return fmt::format("its table has {} P_Keys, SOFTIB_IB_PKEY={} is outside", attributes.pkey_tbl_len,
                        environment.ib_pkey);
+  u16 pkey = 0;
+  if (ibv_query_pkey(context, port.number, environment.ib_pkey, &pkey) != 0)
+    return fmt::format("query of P_Key {}: {}", environment.ib_pkey, std::strerror(errno));
+  constexpr u16 number = 0x7fff;  // the upper bit tells full members
+  if ((ntohs(pkey) & number) == 0) return fmt::format("no P_Key at index {} (SOFTIB_IB_PKEY)", environment.ib_pkey);
   const auto gids = gids_of(context, port.number, attributes.gid_tbl_len);
   const auto gid = choose_gid(gids, port.layer, environment.ib_gid_index);
   if (!gid && environment.ib_gid_index)
@@ -102,8 +108,8 @@ bool pages_on_demand(ibv_context* context) {
   ibv_device_attr_ex attributes{};
   if (ibv_query_device_ex(context, nullptr, &attributes) != 0) return false;
   const ibv_odp_caps& caps = attributes.odp_caps;
-  return (caps.general_caps & IBV_ODP_SUPPORT) != 0 &&
-         (caps.per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_WRITE) != 0;
+  constexpr u32 needed = IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+  return (caps.general_caps & IBV_ODP_SUPPORT) != 0 && (caps.per_transport_caps.rc_odp_caps & needed) == needed;
 }
 
 void open_device(ibv_device* listed, const Environment& environment, Devices& devices) {

@@ -20,7 +20,7 @@ struct Device {
   ChannelOwner channel;
   QueueOwner completions;
   ibv_device_attr limits{};
-  bool on_demand = false;  // RC queue pairs write from and to memory that nothing holds
+  bool on_demand = false;  // RC queue pairs read and write memory that nothing holds
 };
 
 struct Port {

@@ -53,9 +53,9 @@ bool Engine::progress() {
   for (std::size_t i = 0; i < busy_.size();) {
     Peer& peer = *busy_[i];
     moved |= peer.standing != Standing::closed && advance(peer);
-    const bool done =
-        peer.standing == Standing::closed || (peer.notes.empty() && peer.outbox.empty() && peer.transfers.empty() &&
-                                              !peer.doom && peer.owed < parts_->depths.control_receives / 2);
+    const bool done = peer.standing == Standing::closed ||
+                      (peer.notes.empty() && peer.outbox.empty() && peer.transfers.empty() && peer.reading.empty() &&
+                       !peer.pauses_reading && !peer.doom && peer.owed < parts_->depths.control_receives / 2);
     if (!done) {
       i++;
       continue;
@@ -99,6 +99,9 @@ void Engine::on_completion(const ibv_wc& completion) {
     case Job::write_receive:
       on_landed(peer, name.rail, ntohl(completion.imm_data));
       break;
+    case Job::read:
+      on_read(peer, name);
+      break;
   }
 }
 
@@ -127,6 +130,7 @@ bool Engine::advance(Peer& peer) {
     return true;
   }
   if (peer.standing == Standing::connected) moved |= post_outbox(peer);
+  moved |= post_reads(peer);
   // A transfer that ends takes itself out of the list.
   for (std::size_t i = 0; i < peer.transfers.size() && peer.standing == Standing::connected;) {
     const Transfer* transfer = peer.transfers[i];

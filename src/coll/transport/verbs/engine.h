@@ -21,9 +21,10 @@ struct Depths {
   u32 control_sends = 64;
   u32 data_receives = 64;
   u32 data_writes = 32;
+  u32 data_reads = 2;  // of each rail
 
   [[nodiscard]] u32 entries(u32 rails) const {
-    return control_receives + control_sends + rails * (data_receives + data_writes);
+    return control_receives + control_sends + rails * (data_receives + data_writes + data_reads);
   }
   void halve();
 };
@@ -36,7 +37,9 @@ struct Parts {
   Depths depths;
   Slots receive_slots;  // of control queue pairs
   Slots send_slots;
-  Slots pool;  // bounce slots: receives' windows, and copies of what can't be sent from where it lies
+  Slots pool;                   // bounce slots: receives' windows, and copies of what can't be sent from where it lies
+  std::vector<u16> read_slots;  // of the pool, for what is read; the one that was used last comes first
+  bool reads = true;            // SOFTIB_IB_READ
   std::unique_ptr<Registrar> registrar;
   u32 timeout = 20;
   u32 retries = 7;
@@ -44,7 +47,7 @@ struct Parts {
 };
 
 // What a work request of an engine is called: who it was for, and what is to be done when it is complete.
-enum class Job : u8 { control_send, control_receive, write, write_receive };
+enum class Job : u8 { control_send, control_receive, write, write_receive, read };
 
 struct WorkName {
   Job job = Job::control_send;
@@ -107,6 +110,7 @@ class Engine final : public Transport {
   bool post_notes(Peer& peer);
   void on_message(Peer& peer, u32 slot);
   void take_word(Peer& peer, const Header& header, const std::byte* payload);
+  [[nodiscard]] static Transfer* transfer_of(const Peer& peer, u32 token);
   void take_consumed(Peer& peer, const Header& header);
   void take_mismatch(Peer& peer, const Header& header);
   void complain_of_length(Peer& peer, bool sender, u64 sent, u64 expected);
@@ -125,6 +129,8 @@ class Engine final : public Transport {
   void cut(Transfer& transfer);
   bool advance(Transfer& transfer);
   bool advance_pieces(Transfer& transfer);
+  [[nodiscard]] bool make_offer(Transfer& transfer);
+  void take_fetched(Peer& peer, const Header& header);
   [[nodiscard]] bool post_write(Transfer& transfer, u64 piece);
   void on_written(Peer& peer, const WorkName& name);
   void end_transfer(Transfer& transfer, State state);
@@ -133,11 +139,21 @@ class Engine final : public Transport {
   void begin_landing(Peer& peer, Receive& receive, u32 answers);
   [[nodiscard]] bool land_directly(Landing& landing, GrantBody& body);
   [[nodiscard]] bool land_in_window(Landing& landing, GrantBody& body);
+  void give_window_back(Landing& landing);
   void on_landed(Peer& peer, u32 rail, u32 immediate);
   void take_slots(Landing& landing, u32 slot);
   void take_piece(Peer& peer, const Header& header, const std::byte* payload);
   void put(Landing& landing, u64 offset, const std::byte* data, u64 bytes);
   void end_landing(Landing& landing, State state);
+
+  // reading.cpp: long messages that are read by their receiver.
+  [[nodiscard]] bool may_read(const Landing& landing) const;
+  void take_offer(Peer& peer, const Header& header, const std::byte* payload);
+  bool post_reads(Peer& peer);
+  [[nodiscard]] bool post_read(Landing& landing);
+  void on_read(Peer& peer, const WorkName& name);
+  void on_told_fetched(Peer& peer, u32 token);
+  void end_reading(Landing& landing);
 
   // failing.cpp
   void fail(Peer& peer, Code code, std::string why);

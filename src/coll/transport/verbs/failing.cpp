@@ -54,6 +54,7 @@ void Engine::close(Peer& peer) {
 
 void Engine::fail_operations(Peer& peer) {
   while (!peer.transfers.empty()) end_transfer(*peer.transfers.back(), State::failed);
+  peer.reading.clear();
   while (!peer.landings.empty()) end_landing(*peer.landings.back(), State::failed);
   while (Receive* receive = peer.receives.take_any()) receive->state = State::failed;
   while (Send* send = peer.sends.take_any()) send->state = State::failed;
@@ -63,7 +64,7 @@ void Engine::fail_operations(Peer& peer) {
 
 std::string Engine::describe(const Peer& peer, const ibv_wc& completion) const {
   const WorkName name = WorkName::unpack(completion.wr_id);
-  const bool data = name.job == Job::write || name.job == Job::write_receive;
+  const bool data = name.job == Job::write || name.job == Job::write_receive || name.job == Job::read;
   const std::string& where = data ? peer.rails[name.rail].where : peer.where;
   const Port& port = parts_->devices.ports[data ? peer.rails[name.rail].port : peer.control_port];
   std::string text = fmt::format("queue pair {}: {}", where, ibv_wc_status_str(completion.status));
@@ -103,13 +104,16 @@ void Engine::on_event(Device& device, u32 number, const ibv_async_event& event) 
       }
       return;
     case IBV_EVENT_DEVICE_FATAL:
-    case IBV_EVENT_CQ_ERR:
-      log::warn(rank, "NET/IB : {}: {}", device.name, what);
+    case IBV_EVENT_CQ_ERR: {
+      const char* meaning =
+          event.event_type == IBV_EVENT_DEVICE_FATAL ? " (the HCA was taken out, or has to be reset)" : "";
+      log::warn(rank, "NET/IB : {}: {}{}", device.name, what, meaning);
       for (const auto& peer : parts_->peers) {
         if (peer->standing == Standing::connected)
-          fail(*peer, Code::system_error, fmt::format("can't be reached: {}: {}", device.name, what));
+          fail(*peer, Code::system_error, fmt::format("can't be reached: {}: {}{}", device.name, what, meaning));
       }
       return;
+    }
     default:
       log::info(rank, Subsystem::net, "NET/IB : {}: {}", device.name, what);
   }

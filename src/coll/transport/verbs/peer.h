@@ -94,8 +94,10 @@ struct Landing {
   u64 pieces = 0;
   u64 next = 0;     // the first piece (direct: rails; pieces: bytes) that isn't in yet
   u64 told = 0;     // window: what the sender knows to be consumed
-  u32 arrived = 0;  // window: a bit for each slot, of pieces that overtook others
+  u32 arrived = 0;  // window, fetch: a bit for each slot, of pieces that overtook others
   std::vector<u16> slots;
+  u64 posted = 0;  // fetch
+  GrantBody offer;
 };
 
 struct Rail {
@@ -105,6 +107,7 @@ struct Rail {
   std::string where;  // "mlx5_0:1 to mlx5_0:1", for people
   u32 pool_key = 0;   // of the peer's bounce slots
   u32 writes = 0;     // posted and not completed
+  u32 reads = 0;
 };
 
 enum class Standing : u8 {
@@ -125,6 +128,7 @@ struct Peer {
   u32 small_bytes = 0;   // the longest message that goes at once
   u64 pool_address = 0;  // its bounce slots
   u32 pool_slot_bytes = 0;
+  u32 reads_at_once = 0;  // on each rail; 0: none
 
   // The control queue pair.
   PairOwner control;
@@ -154,6 +158,9 @@ struct Peer {
   Fifo<Send> announced;
   std::vector<Transfer*> transfers;
   std::vector<Landing*> landings;
+  std::deque<Landing*> reading;  // of those that are read: not all pieces are posted
+  // One has just come to its end: what the rank does next with it, while it is in a near cache, goes first.
+  bool pauses_reading = false;
   // Long messages that the peer told to be waiting, and that have no receive here yet.
   struct LongWait {
     Stream stream = 0;

@@ -1,6 +1,7 @@
 // Long messages in. A receive is offered to its peer as soon as it is posted: for writing where it shall lie if that
 // memory can be registered, else (and for sinks) a window of bounce slots, and if there are none to spare, by pieces
-// over the control queue pair, which need nothing. So a receive never waits for what another one holds.
+// over the control queue pair, which need nothing. What has a window may be read instead: reading.cpp. So a receive
+// never waits for what another one holds.
 #include <algorithm>
 #include <cstring>
 
@@ -36,7 +37,7 @@ void Engine::begin_landing(Peer& peer, Receive& receive, u32 answers) {
   }
   tell(peer,
        {.word = Word::grant,
-        .way = landing.way,
+        .way = may_read(landing) ? Way::fetch : landing.way,
         .stream = receive.stream,
         .bytes = receive.bytes,
         .token = landing.id,
@@ -77,6 +78,12 @@ bool Engine::land_in_window(Landing& landing, GrantBody& body) {
   peer.granted += body.window;
   landing.told = 0;
   return true;
+}
+
+void Engine::give_window_back(Landing& landing) {
+  landing.peer->granted -= static_cast<u32>(landing.slots.size());
+  for (const u16 slot : landing.slots) parts_->pool.give_back(slot);
+  landing.slots.clear();
 }
 
 void Engine::on_landed(Peer& peer, u32 rail, u32 immediate) {
@@ -134,8 +141,8 @@ void Engine::end_landing(Landing& landing, State state) {
   Peer& peer = *landing.peer;
   std::erase(peer.landings, &landing);
   if (landing.way == Way::direct) peer.granted--;
-  if (landing.way == Way::window) peer.granted -= static_cast<u32>(landing.slots.size());
-  for (const u16 slot : landing.slots) parts_->pool.give_back(slot);
+  if (landing.way == Way::window) give_window_back(landing);
+  if (landing.way == Way::fetch) end_reading(landing);
   parts_->registrar->release(landing.registration);
   if (landing.receive->sink == nullptr) landing.receive->data = landing.receive->memory;
   landing.receive->state = state;

@@ -210,7 +210,8 @@ Registration* Registrar::make(Range range, Access access, Kind kind) {
 }
 
 bool Registrar::register_on_all(Registration& registration, Access access, Kind kind) {
-  int flags = access == Access::write ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
+  int flags = IBV_ACCESS_REMOTE_READ;
+  if (access == Access::write) flags |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   if (kind == Kind::on_demand) flags |= IBV_ACCESS_ON_DEMAND;
   registration.regions_.clear();
   for (const Device& device : devices_) {

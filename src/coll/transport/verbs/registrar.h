@@ -35,7 +35,7 @@ class Registration {
   u64 last_used_ = 0;
 };
 
-enum class Access : u8 { read, write };  // sent from there; written to by peers
+enum class Access : u8 { read, write };  // sent from there, or read by peers; written to by peers
 
 struct RegistrarLimits {
   bool keep_all = false;      // SOFTIB_IB_MR_CACHE

@@ -56,10 +56,31 @@ void Engine::begin_transfer(Peer& peer, Send& send, const Grant& grant) {
     const bool on_demand = grant.way == Way::direct || send.bytes > copied_to_window;
     transfer.registration = parts_->registrar->acquire(send.memory, send.bytes, Access::read, on_demand);
   }
-  cut(transfer);
   peer.transfers.push_back(&transfer);
+  if (grant.way == Way::fetch && make_offer(transfer)) return;
+  cut(transfer);
   make_busy(peer);
   advance(transfer);
+}
+
+// False: what the receiver would rather read can't be given to it, so it is written to the window.
+bool Engine::make_offer(Transfer& transfer) {
+  if (transfer.registration == nullptr) {
+    transfer.grant.way = Way::window;
+    return false;
+  }
+  const Peer& peer = *transfer.peer;
+  GrantBody body;
+  body.address = reinterpret_cast<u64>(transfer.send->memory);
+  for (std::size_t i = 0; i < peer.rails.size(); i++)
+    body.keys[i] = transfer.registration->remote_key(peer.rails[i].device);
+  tell(*transfer.peer, {.word = Word::offer, .token = transfer.grant.token}, body);
+  return true;
+}
+
+void Engine::take_fetched(Peer& peer, const Header& header) {
+  Transfer* transfer = transfer_of(peer, header.token);
+  if (transfer != nullptr && transfer->grant.way == Way::fetch) end_transfer(*transfer, State::done);
 }
 
 void Engine::cut(Transfer& transfer) {
@@ -73,6 +94,7 @@ void Engine::cut(Transfer& transfer) {
         transfer.piece_bytes = std::min<u64>(transfer.piece_bytes, parts_->pool.slot_bytes());
       break;
     case Way::window:
+    case Way::fetch:
       transfer.piece_bytes = transfer.grant.body.piece_bytes;
       break;
     case Way::pieces:
@@ -84,6 +106,7 @@ void Engine::cut(Transfer& transfer) {
 
 bool Engine::advance(Transfer& transfer) {
   if (transfer.grant.way == Way::pieces) return advance_pieces(transfer);
+  if (transfer.grant.way == Way::fetch) return false;
   bool moved = false;
   u64 posted = 0;
   while (transfer.posted < transfer.pieces && posted < bytes_in_a_round) {

@@ -25,7 +25,7 @@ namespace softib::coll::verbs {
 namespace {
 
 // Differs where byte order or the form of what is told does.
-constexpr u64 greeting = 0x0001'636f'6c6c'7662;
+constexpr u64 greeting = 0x0002'636f'6c6c'7662;
 
 constexpr u32 small_at_most = 8U << 10;
 constexpr u32 small_at_least = 1U << 10;
@@ -34,6 +34,7 @@ constexpr u32 send_slots = 64;
 constexpr u32 pool_slot_bytes = 256U << 10;
 constexpr u32 pool_slots = 64;
 constexpr u32 pool_slots_at_least = 4;
+constexpr u32 pool_slots_for_a_read_slot = 8;
 constexpr u32 inline_wanted = 256;
 
 void append(Bytes& bytes, const void* data, std::size_t size) {
@@ -70,6 +71,7 @@ Setup::Setup(Bootstrap& bootstrap, const Environment& environment, std::span<con
   parts_->self = name_of(me);
   parts_->timeout = environment.ib_timeout;
   parts_->retries = environment.ib_retry_cnt;
+  parts_->reads = environment.ib_read;
 }
 
 Outcome<std::unique_ptr<Transport>> Setup::run() {
@@ -189,8 +191,10 @@ void Setup::make_pool() {
   auto& parts = *parts_;
   int error = 0;
   for (u32 slots = pool_slots; slots >= pool_slots_at_least; slots /= 2) {
-    if (parts.pool.make(parts.devices.all, slots, pool_slot_bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE))
+    if (parts.pool.make(parts.devices.all, slots, pool_slot_bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)) {
+      for (u32 i = 0; i < slots / pool_slots_for_a_read_slot; i++) parts.read_slots.push_back(*parts.pool.take());
       return;
+    }
     error = errno;
   }
   give_in(fmt::format("registering {} KiB of bounce buffers: {}{}", pool_slots_at_least * pool_slot_bytes >> 10,
@@ -206,6 +210,7 @@ Hello Setup::say_hello() const {
   hello.slot_bytes = parts_->receive_slots.slot_bytes();
   hello.pool_slot_bytes = parts_->pool.slot_bytes();
   hello.pool_address = reinterpret_cast<u64>(parts_->pool.at(0));
+  hello.reads_answered = reads_at_once(&ibv_device_attr::max_qp_rd_atom);
   for (u32 i = 0; i < hello.ports; i++) {
     const Port& port = parts_->devices.ports[i];
     PortAddress& address = hello.port[i];
@@ -218,6 +223,13 @@ Hello Setup::say_hello() const {
     address.gid_kind = port.gid.kind;
   }
   return hello;
+}
+
+// What all HCAs can, and more than there is use for isn't asked for.
+u32 Setup::reads_at_once(int ibv_device_attr::*limit) const {
+  u32 reads = parts_->depths.data_reads;
+  for (const Device& device : parts_->devices.all) reads = std::min(reads, static_cast<u32>(device.limits.*limit));
+  return reads;
 }
 
 // -- once the others' ports are known
@@ -265,6 +277,7 @@ void Setup::make_peer(u32 rank) {
   peer->small_bytes = std::min<u32>(hello.slot_bytes, parts_->send_slots.slot_bytes()) - sizeof(Header);
   peer->pool_address = hello.pool_address;
   peer->pool_slot_bytes = hello.pool_slot_bytes;
+  peer->reads_at_once = std::min(hello.reads_answered, reads_at_once(&ibv_device_attr::max_qp_init_rd_atom));
   peer->credits = hello.control_receives;
   peer->first_slot = peer->index * parts_->depths.control_receives;
   for (const RailPair& pair : pairs) {
@@ -275,7 +288,8 @@ void Setup::make_peer(u32 rank) {
     rail.where = fmt::format("from {} to {}", parts_->devices.ports[pair.lower].name, there.name.data());
     rail.pool_key = there.pool_key;
     const Device& device = parts_->devices.all[rail.device];
-    rail.pair = make_pair(device, parts_->depths.data_writes, parts_->depths.data_receives, nullptr);
+    rail.pair = make_pair(device, parts_->depths.data_writes + parts_->depths.data_reads, parts_->depths.data_receives,
+                          nullptr);
     if (!rail.pair || !initialise(rail.pair.get(), parts_->devices.ports[rail.port]))
       return give_in(fmt::format("{}: queue pair: {}", device.name, std::strerror(errno)));
     peer->rails.push_back(std::move(rail));
@@ -316,7 +330,7 @@ bool Setup::initialise(ibv_qp* pair, const Port& port) {
   attributes.qp_state = IBV_QPS_INIT;
   attributes.pkey_index = environment_.ib_pkey;
   attributes.port_num = port.number;
-  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   const int error =
       ibv_modify_qp(pair, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (error != 0) errno = error;
@@ -332,7 +346,7 @@ void Setup::connect(Peer& peer, const PairNumbers& theirs) {
   post_receives(peer);
   const auto join = [&](ibv_qp* pair, std::size_t rail, u32 number) {
     const Port& port = parts_->devices.ports[pairs[rail].lower];
-    if (!connect_pair(pair, port, hello.port[pairs[rail].higher], number))
+    if (!connect_pair(pair, port, hello.port[pairs[rail].higher], number, peer.reads_at_once))
       give_in(fmt::format("queue pair {} of {}: {}", peer.rails[rail].where, peer.title, std::strerror(errno)));
   };
   join(peer.control.get(), 0, theirs.control);
@@ -340,7 +354,7 @@ void Setup::connect(Peer& peer, const PairNumbers& theirs) {
     join(peer.rails[rail].pair.get(), rail, theirs.data[rail]);
 }
 
-bool Setup::connect_pair(ibv_qp* pair, const Port& port, const PortAddress& there, u32 number) {
+bool Setup::connect_pair(ibv_qp* pair, const Port& port, const PortAddress& there, u32 number, u32 reads) {
   PortAddress here;
   here.gid = port.gid.gid;
   here.layer = port.layer;
@@ -349,7 +363,7 @@ bool Setup::connect_pair(ibv_qp* pair, const Port& port, const PortAddress& ther
   attributes.path_mtu = mtu_of(std::min(port.mtu, there.mtu));
   attributes.dest_qp_num = number;
   attributes.rq_psn = first_number(number);
-  attributes.max_dest_rd_atomic = 1;
+  attributes.max_dest_rd_atomic = static_cast<u8>(reads_at_once(&ibv_device_attr::max_qp_rd_atom));
   attributes.min_rnr_timer = 12;
   attributes.ah_attr.dlid = there.lid;
   attributes.ah_attr.sl = environment_.ib_sl;
@@ -370,7 +384,7 @@ bool Setup::connect_pair(ibv_qp* pair, const Port& port, const PortAddress& ther
   attributes.retry_cnt = environment_.ib_retry_cnt;
   attributes.rnr_retry = 7;
   attributes.sq_psn = first_number(pair->qp_num);
-  attributes.max_rd_atomic = 1;
+  attributes.max_rd_atomic = static_cast<u8>(reads);
   errno = ibv_modify_qp(
       pair, &attributes,
       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);

@@ -23,6 +23,8 @@ struct Hello {
   u32 slot_bytes = 0;  // of those receives, header and all
   u32 pool_slot_bytes = 0;
   u64 pool_address = 0;
+  u32 reads_answered = 0;  // at once, by each of its HCAs
+  u32 reserved = 0;
   std::array<PortAddress, max_rails> port{};
 };
 
@@ -53,13 +55,14 @@ class Setup {
   void make_pool();
   void fit_depths();
   [[nodiscard]] Hello say_hello() const;
+  [[nodiscard]] u32 reads_at_once(int ibv_device_attr::*limit) const;
   [[nodiscard]] bool understand(u32 rank, const Bytes& said);
   void make_pairs();
   void make_peer(u32 rank);
   [[nodiscard]] PairOwner make_pair(const Device& device, u32 sends, u32 receives, u32* inline_bytes);
   [[nodiscard]] bool initialise(ibv_qp* pair, const Port& port);
   void connect(Peer& peer, const PairNumbers& theirs);
-  [[nodiscard]] bool connect_pair(ibv_qp* pair, const Port& port, const PortAddress& there, u32 number);
+  [[nodiscard]] bool connect_pair(ibv_qp* pair, const Port& port, const PortAddress& there, u32 number, u32 reads);
   void post_receives(Peer& peer);
   void tell_choice() const;
 

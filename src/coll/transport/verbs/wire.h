@@ -19,6 +19,8 @@ enum class Word : u8 {
   mismatch,  // `bytes` were sent where `count` were expected; `token` is 1 where the sender says so
   bye,       // nothing comes any more
   waits,     // a long message has been waiting for its receive for a while
+  offer,     // where a message lies that its receiver would rather read; `token` names the receive
+  fetched,   // `token`, a receive: it was read, and its memory at the sender may be written again
 };
 
 // How a granted message comes.
@@ -26,6 +28,7 @@ enum class Way : u8 {
   direct,  // RDMA write into the receive's memory
   window,  // RDMA write into bounce slots, used in turn
   pieces,  // over the control queue pair
+  fetch,   // RDMA read into slots of the receiver, if the sender makes an offer; else as with a window
 };
 
 inline constexpr u32 max_rails = 8;
@@ -43,10 +46,10 @@ struct Header {
 };
 static_assert(sizeof(Header) == 32);
 
-// Behind a `grant`.
+// Behind a `grant`, and behind an `offer`, which has only the first two.
 struct GrantBody {
-  u64 address = 0;                      // direct
-  std::array<u32, max_rails> keys{};    // direct: for the rails in order
+  u64 address = 0;                      // direct, offer
+  std::array<u32, max_rails> keys{};    // likewise: for the rails in order
   u32 piece_bytes = 0;                  // window: of a slot
   u32 window = 0;                       // slots
   std::array<u16, max_window> slots{};  // numbers of slots in the receiver's pool
@@ -54,6 +57,8 @@ struct GrantBody {
   u32 reserved = 0;
 };
 static_assert(sizeof(GrantBody) == 72);
+
+[[nodiscard]] constexpr bool has_body(Word word) { return word == Word::grant || word == Word::offer; }
 
 // The immediate of a write: which receive, and what came. Receives that get writes have tokens below 2^16.
 [[nodiscard]] constexpr u32 immediate(u32 token, u64 low) { return token << 16 | static_cast<u32>(low & 0xffff); }
