@@ -36,14 +36,20 @@ class Quicker {
     return {way, tries ? ends_try : turn % turns_between_looks == turns_between_looks - 1};
   }
 
-  // A time during which the thread lost its processor tells nothing: one observation at most doubles.
+  // A time during which the thread lost its processor tells nothing: what is longer than before counts for a quarter,
+  // and for twice of that at most.
   void learn(Way used, u64 bytes, u64 nanoseconds) {
     constexpr u64 mebibyte = u64{1} << 20;
     constexpr auto relaxed = std::memory_order_relaxed;
     std::atomic<u64>& cost = costs_[static_cast<u8>(used)];
     const u64 seen = std::max<u64>(nanoseconds * mebibyte / bytes, 1);
     const u64 known = cost.load(relaxed);
-    cost.store(known == 0 ? seen : (known + std::min(seen, 2 * known) + 1) / 2, relaxed);
+    if (known == 0)
+      cost.store(seen, relaxed);
+    else if (seen <= known)
+      cost.store((known + seen + 1) / 2, relaxed);
+    else
+      cost.store((3 * known + std::min(seen, 2 * known) + 3) / 4, relaxed);
   }
 
  private:

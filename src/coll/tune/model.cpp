@@ -14,9 +14,9 @@ using C = Collective;
 using A = Algorithm;
 
 constexpr LinkRow link_table[]{
-    {Way::shm, 0.15, 0.05, 1.0 / 12000, u64{1} << 20, 4},
-    {Way::verbs, 3.0, 0.5, 1.0 / 10000, u64{1} << 20, 4},
-    {Way::tcp, 30.0, 5.0, 1.0 / 2000, u64{1} << 20, 4},
+    {Way::shm, 0.15, 0.05, 1.0 / 12000, u64{1} << 20, u64{256} << 10, 4},
+    {Way::verbs, 3.0, 0.5, 1.0 / 10000, u64{1} << 20, u64{512} << 10, 4},
+    {Way::tcp, 30.0, 5.0, 1.0 / 2000, u64{1} << 20, u64{1} << 20, 4},
 };
 
 // us: reading two, writing one.

@@ -12,6 +12,7 @@ struct LinkRow {
   double message;   // us of a rank's time that each further message takes
   double per_byte;  // us
   u64 lane_bytes;   // slices of this size are long enough
+  u64 pair_bytes;   // of an all-reduce of two ranks: each sends on what it has combined while a near cache holds it
   u32 window;       // slices under way at once
 };
 

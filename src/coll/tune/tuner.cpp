@@ -13,6 +13,12 @@ namespace {
 
 constexpr u32 most_modelled_lanes = 256;
 
+// Slices are cut into a part for each rank, which must not become short.
+u64 slice_of(const LinkRow& link, Collective collective, u32 ranks) {
+  if (collective != Collective::all_reduce) return link.lane_bytes;
+  return std::clamp(link.pair_bytes * ranks / 2, link.pair_bytes, link.lane_bytes);
+}
+
 u64 mixed(u64 hash, u64 value) { return (hash ^ value) * 0x9e3779b97f4a7c15 + (hash >> 29); }
 
 }  // namespace
@@ -73,7 +79,7 @@ std::string Tuner::unmet(const Question& question) const {
 
 Choice Tuner::by_model(const AlgorithmRow& row, const Question& question) const {
   const LinkRow& link = link_row(hosts_ == 1 ? landscape_.within : landscape_.between);
-  const u64 wanted = question.known ? question.bytes / link.lane_bytes : 1;
+  const u64 wanted = question.known ? question.bytes / slice_of(link, question.collective, landscape_.ranks) : 1;
   Choice choice{&row, static_cast<u32>(std::clamp<u64>(wanted, row.least_lanes, most_modelled_lanes)), link.window};
   choice.window = std::max(choice.window, row.least_lanes);
   choice.microseconds = modelled_time(row, landscape_, question.bytes, choice.lanes);

@@ -204,8 +204,7 @@ bool Outgoing::write_piece(const Write& write, u64 bytes) {
   channel_.writing.now.store(1, std::memory_order_seq_cst);
   const bool wanted = peer_end_.closed.load(std::memory_order_seq_cst) == 0;
   if (wanted)
-    kernels::copy(write.to + at, static_cast<const std::byte*>(write.send->memory) + at, bytes,
-                  kernels::Stores::streaming);
+    stores_.write(write.send->bytes, write.to + at, static_cast<const std::byte*>(write.send->memory) + at, bytes);
   channel_.writing.now.store(0, std::memory_order_release);
   return wanted;
 }

@@ -7,6 +7,7 @@
 #include "coll/transport/shm/arena.h"
 #include "coll/transport/shm/matching.h"
 #include "coll/transport/shm/process_memory.h"
+#include "coll/transport/shm/store_choice.h"
 
 namespace softib::coll::shm {
 
@@ -20,8 +21,9 @@ struct PeerMemory {
 class Outgoing {
  public:
   // `peer_end`: of the channel in the other direction.
-  Outgoing(Channel& channel, const Closed& peer_end, const Arena& arena, PeerMemory& peer, Health& health)
-      : channel_(channel), peer_end_(peer_end), arena_(arena), peer_(peer), health_(health) {}
+  Outgoing(Channel& channel, const Closed& peer_end, const Arena& arena, PeerMemory& peer, StoreChoices& stores,
+           Health& health)
+      : channel_(channel), peer_end_(peer_end), arena_(arena), peer_(peer), stores_(stores), health_(health) {}
 
   // What costs time is here, so that it becomes a part of its callers.
   void send(Send& send) {
@@ -104,6 +106,7 @@ class Outgoing {
   const Closed& peer_end_;
   const Arena& arena_;
   PeerMemory& peer_;
+  StoreChoices& stores_;
   Health& health_;
   // Each with the number up to which the peer's last known state lets it go.
   u64 lines_ = 0;

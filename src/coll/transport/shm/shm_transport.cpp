@@ -18,12 +18,12 @@ namespace {
 
 struct SharedPeer {
   SharedPeer(u32 peer_rank, std::string for_people, Mapping mapping, Channel& in, Arena& arena, PeerMemory its_memory,
-             std::byte* scratch, FetchChoices* choices)
+             std::byte* scratch, FetchChoices* choices, StoreChoices& stores)
       : rank(peer_rank),
         name(std::move(for_people)),
         theirs(std::move(mapping)),
         memory(std::move(its_memory)),
-        outgoing(*reinterpret_cast<Channel*>(theirs.data()), in.sender, arena, memory, health),
+        outgoing(*reinterpret_cast<Channel*>(theirs.data()), in.sender, arena, memory, stores, health),
         incoming(in, outgoing, arena, memory, scratch, choices, health) {}
 
   [[nodiscard]] bool idle() const { return incoming.idle() && outgoing.idle(); }
@@ -150,7 +150,7 @@ class ShmTransport final : public Transport {
     FetchChoices* choices = options.read_peers || crowded_ ? nullptr : &choices_;
     auto* channels = reinterpret_cast<Channel*>(mine_.data());
     peers_.push_back(std::make_unique<SharedPeer>(member.rank, name_of(member), std::move(*theirs), channels[index],
-                                                  *arena_, std::move(memory), scratch_.data(), choices));
+                                                  *arena_, std::move(memory), scratch_.data(), choices, stores_));
     by_rank_[member.rank] = peers_.back().get();
     return {};
   }
@@ -199,6 +199,7 @@ class ShmTransport final : public Transport {
   std::shared_ptr<Arena> arena_;
   bool crowded_ = false;  // more ranks than processors
   FetchChoices choices_;
+  StoreChoices stores_;
   Key key_{};  // peers read it, to see whether they can
   Mapping mine_;
   std::vector<std::byte> scratch_;
