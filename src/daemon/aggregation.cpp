@@ -20,8 +20,6 @@ namespace {
 
 using fabric::refuse;
 
-constexpr std::chrono::seconds death_limit{10};
-
 }  // namespace
 
 AggregationPrograms::AggregationPrograms(const fabric::Fabric& fabric, std::string dir, Programs programs)
@@ -36,12 +34,7 @@ AggregationPrograms::AggregationPrograms(const fabric::Fabric& fabric, std::stri
 // What they have registered goes with subnet administration.
 AggregationPrograms::~AggregationPrograms() { kill(); }
 
-bool AggregationPrograms::kill() {
-  bool any = false;
-  for (const Process& process : processes_) any = process.signal(SIGKILL) || any;
-  for (Process& process : processes_) (void)process.wait_for_end(death_limit);
-  return any;
-}
+bool AggregationPrograms::kill() { return kill_all(processes_); }
 
 fabric::Parsed<void> AggregationPrograms::start() {
   why_not_.clear();

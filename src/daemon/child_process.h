@@ -1,9 +1,11 @@
 // Programs that softibd starts and owns: they end with it, whatever way it ends.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <chrono>
+#include <concepts>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +55,16 @@ struct OwnedProcess {
   // The handle can be read. False: it has not ended.
   bool take_end();
 };
+
+// Those that run, at once; they have ended when this returns, unless the kernel keeps one. False: none did.
+template <std::derived_from<OwnedProcess> Process>
+bool kill_all(std::vector<Process>& processes) {
+  constexpr std::chrono::seconds limit{10};
+  bool any = false;
+  for (const Process& process : processes) any = process.signal(SIGKILL) || any;
+  for (Process& process : processes) (void)process.wait_for_end(limit);
+  return any;
+}
 
 // "exit code 1", "signal 9 (Killed)"
 [[nodiscard]] std::string how_it_ended(int wait_status);

@@ -21,8 +21,6 @@ using fabric::refuse;
 
 using fabric::CableEnd;
 
-constexpr std::chrono::seconds kill_limit{10};
-
 const fabric::Port& port_at(const fabric::Fabric& fabric, const CableEnd& end) {
   return fabric.hosts[end.node].hcas[end.hca].ports[end.port - 1];
 }
@@ -59,12 +57,7 @@ StockManagers::StockManagers(const fabric::Fabric& fabric, std::string dir, Prog
 // Its state is worth nothing without the fabric.
 StockManagers::~StockManagers() { kill(); }
 
-bool StockManagers::kill() {
-  bool any = false;
-  for (const Process& process : processes_) any = process.signal(SIGKILL) || any;
-  for (Process& process : processes_) (void)process.wait_for_end(kill_limit);
-  return any;
-}
+bool StockManagers::kill() { return kill_all(processes_); }
 
 fabric::Parsed<void> StockManagers::start() {
   if (programs_.opensm.empty() || programs_.preload_library.empty())
