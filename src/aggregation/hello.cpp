@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +11,7 @@
 #include "coll/innetwork/setup.h"
 #include "coll/innetwork/verbs_tree.h"
 #include "coll/log.h"
+#include "options/command_line.h"
 
 namespace softib::aggregation {
 
@@ -134,15 +134,16 @@ Outcome<void> Hello::all_reduce(u32 count) {
 
 int say_hello(int argc, char** argv) {
   HelloOptions options;
-  CLI::App app(
+  CommandLine line(
       "Does in-network reduction work from this host? Asks the aggregation manager for a tree with this host alone,\n"
       "and sends sums through it. Exits with 0 if all came back right.",
       "sharp_hello");
-  app.set_help_flag("-h,--help", "This text");
-  app.add_option("-d,--ib-dev", options.device, "HCA, and its port; else as SOFTIB_IB_HCA says")
-      ->type_name("DEVICE[:PORT]");
-  app.add_option("-i,--iterations", options.iterations, "How often")->check(CLI::Range(1, 1000000));
-  CLI11_PARSE(app, argc, argv);
+  line.text("-d,--ib-dev", options.device, "HCA, and its port; else as SOFTIB_IB_HCA says", "DEVICE[:PORT]");
+  line.number("-i,--iterations", options.iterations, 1, 1000000, "How often");
+  if (const auto ending = line.parse(argc, argv)) {
+    std::fputs(ending->text.c_str(), ending->status ? stderr : stdout);
+    return ending->status;
+  }
   const auto done = Hello(options).run();
   if (done)
     fmt::print("Test Passed.\n");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "options/command_line.h"
 
 namespace softib::aggregation {
 
@@ -25,10 +26,6 @@ struct Options {
   bool verbose = false;
 };
 
-struct Ending {
-  int status = 0;
-  std::string text;
-};
 [[nodiscard]] tl::expected<Options, Ending> parse_command_line(int argc, const char* const* argv);
 
 }  // namespace softib::aggregation

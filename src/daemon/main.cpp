@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "daemon/server.h"
 #include "fabric/runtime.h"
+#include "options/command_line.h"
 
 namespace {
 
@@ -80,16 +80,17 @@ int serve(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("The daemon of a SoftIB fabric");
-  app.add_option("--dir", options.dir, "The fabric's runtime folder")->required();
-  app.add_option("--fabric-file", options.fabric_file,
-                 "Description of the fabric (default: fabric.yaml in the folder)");
-  app.add_option("--opensm", options.programs.opensm, "The stock subnet manager, for 'sm: opensm'");
-  app.add_option("--hosts-keeper", options.programs.hosts_keeper, "What gives hosts namespaces of their own");
-  app.add_option("--aggregation", options.programs.aggregation,
-                 "What makes aggregation nodes work: softib-aggregation");
-  app.add_option("--preload-library", options.programs.preload_library, "What makes a program run on a host");
-  CLI11_PARSE(app, argc, argv);
+  softib::CommandLine line("The daemon of a SoftIB fabric");
+  line.required_text("--dir", options.dir, "The fabric's runtime folder");
+  line.text("--fabric-file", options.fabric_file, "Description of the fabric (default: fabric.yaml in the folder)");
+  line.text("--opensm", options.programs.opensm, "The stock subnet manager, for 'sm: opensm'");
+  line.text("--hosts-keeper", options.programs.hosts_keeper, "What gives hosts namespaces of their own");
+  line.text("--aggregation", options.programs.aggregation, "What makes aggregation nodes work: softib-aggregation");
+  line.text("--preload-library", options.programs.preload_library, "What makes a program run on a host");
+  if (const auto ending = line.parse(argc, argv)) {
+    std::fputs(ending->text.c_str(), ending->status ? stderr : stdout);
+    return ending->status;
+  }
   options.dir = std::filesystem::absolute(options.dir).lexically_normal();
   if (!std::filesystem::path(options.dir).has_filename()) options.dir.pop_back();
   try {

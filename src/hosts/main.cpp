@@ -4,12 +4,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
 
 #include "hosts/keeper.h"
+#include "options/command_line.h"
 
 namespace {
 
@@ -34,11 +34,14 @@ std::vector<PlaceSpec> read_hosts() {
 
 int main(int argc, char** argv) {
   KeeperOptions options;
-  CLI::App app("Keeps the network namespaces of a SoftIB fabric's hosts; softibd starts it");
-  app.add_option("--dir", options.around.folder, "The fabric's runtime folder")->required();
-  app.add_option("--preload-library", options.around.preload_library, "What makes a program run on a host");
-  app.add_flag("--own-pids", options.around.own_pids, "Each host has a PID namespace too");
-  CLI11_PARSE(app, argc, argv);
+  softib::CommandLine line("Keeps the network namespaces of a SoftIB fabric's hosts; softibd starts it");
+  line.required_text("--dir", options.around.folder, "The fabric's runtime folder");
+  line.text("--preload-library", options.around.preload_library, "What makes a program run on a host");
+  line.flag("--own-pids", options.around.own_pids, "Each host has a PID namespace too");
+  if (const auto ending = line.parse(argc, argv)) {
+    (ending->status ? std::cerr : std::cout) << ending->text;
+    return ending->status;
+  }
   ::prctl(PR_SET_NAME, "softib-hosts");
   std::error_code ignored;
   options.around.programs = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <net/if.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 
@@ -159,31 +158,22 @@ std::optional<InterfaceOptions> child_of(const InterfaceOptions& parent, u16 pke
 tl::expected<Options, Ending> parse_command_line(int argc, const char* const* argv) {
   Options options;
   std::vector<std::string> interfaces, descriptors;
-  CLI::App app(description, "softib-ipoib");
-  app.footer(footer);
-  app.add_option("--interface", interfaces,
-                 "An interface to serve (default: ib0, ib1, ... for all InfiniBand ports, in order, with --children)")
-      ->type_name("NAME=DEVICE/PORT[,...]")
-      ->take_all();
-  app.add_flag("--children", options.children,
-               "Serve a child, as ib0.8001, for each further P_Key of a port, also for those that the subnet manager "
-               "gives it later");
-  app.add_flag("--wait", options.wait,
-               "Serve interfaces whose device is not there once it is; without it they are mistakes");
-  app.add_option("--tun-fd", descriptors, "Serve this open TUN descriptor instead of making the device")
-      ->type_name("NAME=FD")
-      ->take_all();
-  app.add_option("--ready-fd", options.ready_fd,
-                 "Gets a line `ready` once all interfaces are up; one whose port is not active, or that no subnet "
-                 "manager answers for, is waited for no longer than 5 s")
-      ->type_name("FD");
-  app.add_flag("--verbose", options.verbose, "Tell of what is resolved and joined");
-  try {
-    app.parse(argc, const_cast<char**>(argv));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return tl::unexpected<Ending>(Ending{0, app.help()});
-    return tl::unexpected<Ending>(Ending{2, fmt::format("{}\nRun with --help for more information.\n", error.what())});
-  }
+  CommandLine line(description, "softib-ipoib");
+  line.footer(footer);
+  line.texts("--interface", interfaces,
+             "An interface to serve (default: ib0, ib1, ... for all InfiniBand ports, in order, with --children)",
+             "NAME=DEVICE/PORT[,...]");
+  line.flag("--children", options.children,
+            "Serve a child, as ib0.8001, for each further P_Key of a port, also for those that the subnet manager "
+            "gives it later");
+  line.flag("--wait", options.wait,
+            "Serve interfaces whose device is not there once it is; without it they are mistakes");
+  line.texts("--tun-fd", descriptors, "Serve this open TUN descriptor instead of making the device", "NAME=FD");
+  line.descriptor("--ready-fd", options.ready_fd,
+                  "Gets a line `ready` once all interfaces are up; one whose port is not active, or that no subnet "
+                  "manager answers for, is waited for no longer than 5 s");
+  line.flag("--verbose", options.verbose, "Tell of what is resolved and joined");
+  if (auto ending = line.parse(argc, argv)) return tl::unexpected<Ending>(*std::move(ending));
   if (auto taken = take_all(options, interfaces, descriptors); !taken)
     return tl::unexpected<Ending>(Ending{2, taken.error().text + "\n"});
   options.children |= options.interfaces.empty();

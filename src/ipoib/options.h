@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ipoib/addresses.h"
+#include "options/command_line.h"
 
 namespace softib::ipoib {
 
@@ -50,10 +51,6 @@ inline constexpr u32 encapsulation_size = 4;
 [[nodiscard]] std::optional<InterfaceOptions> child_of(const InterfaceOptions& parent, u16 pkey);
 
 // Parses a command line; text for the user and an exit status when there is nothing more to do.
-struct Ending {
-  int status = 0;
-  std::string text;
-};
 [[nodiscard]] tl::expected<Options, Ending> parse_command_line(int argc, const char* const* argv);
 
 }  // namespace softib::ipoib
