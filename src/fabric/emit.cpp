@@ -12,7 +12,7 @@ namespace {
 using Out = std::back_insert_iterator<std::string>;
 
 // Names made of digits only, or words such as `no` and `null`, would not read back as text.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') result += '\\';
@@ -47,25 +47,25 @@ void emit_port(Out out, const Port& port) {
 }
 
 void emit_hca(Out out, const Hca& hca) {
-  fmt::format_to(out, "      - name: {}\n        model: {}\n", quoted(hca.name), hca.model);
+  fmt::format_to(out, "      - name: {}\n        model: {}\n", in_quotes(hca.name), hca.model);
   fmt::format_to(out, "        node_guid: 0x{:016x}\n        system_guid: 0x{:016x}\n", hca.node_guid, hca.system_guid);
   if (hca.vendor_id) fmt::format_to(out, "        vendor_id: 0x{:x}\n", hca.vendor_id);
   if (hca.device_id) fmt::format_to(out, "        device_id: 0x{:x}\n", hca.device_id);
-  if (!hca.description.empty()) fmt::format_to(out, "        description: {}\n", quoted(hca.description));
+  if (!hca.description.empty()) fmt::format_to(out, "        description: {}\n", in_quotes(hca.description));
   fmt::format_to(out, "        ports:\n");
   for (const Port& port : hca.ports) emit_port(out, port);
 }
 
 void emit_host(Out out, const Host& host) {
-  fmt::format_to(out, "  - name: {}\n", quoted(host.name));
+  fmt::format_to(out, "  - name: {}\n", in_quotes(host.name));
   if (host.kind == HostKind::aggregation) fmt::format_to(out, "    kind: aggregation\n");
   fmt::format_to(out, "    hcas:{}\n", host.hcas.empty() ? " []" : "");
   for (const Hca& hca : host.hcas) emit_hca(out, hca);
 }
 
 void emit_switch(Out out, const Switch& sw) {
-  fmt::format_to(out, "  - {{name: {}, ports: {}, node_guid: 0x{:016x}, speed: {}, width: {}, mtu: {}", quoted(sw.name),
-                 sw.ports, sw.node_guid, name_of(sw.speed), name_of(sw.width), bytes_of(sw.mtu));
+  fmt::format_to(out, "  - {{name: {}, ports: {}, node_guid: 0x{:016x}, speed: {}, width: {}, mtu: {}",
+                 in_quotes(sw.name), sw.ports, sw.node_guid, name_of(sw.speed), name_of(sw.width), bytes_of(sw.mtu));
   if (sw.lid) fmt::format_to(out, ", lid: 0x{:x}", sw.lid);
   if (sw.lmc) fmt::format_to(out, ", lmc: {}", sw.lmc);
   if (sw.enhanced_port0) fmt::format_to(out, ", enhanced_port0: true");
@@ -74,12 +74,13 @@ void emit_switch(Out out, const Switch& sw) {
   if (sw.system_guid != sw.node_guid) fmt::format_to(out, ", system_guid: 0x{:016x}", sw.system_guid);
   if (sw.vendor_id) fmt::format_to(out, ", vendor_id: 0x{:x}", sw.vendor_id);
   if (sw.device_id) fmt::format_to(out, ", device_id: 0x{:x}", sw.device_id);
-  if (!sw.description.empty()) fmt::format_to(out, ", description: {}", quoted(sw.description));
+  if (!sw.description.empty()) fmt::format_to(out, ", description: {}", in_quotes(sw.description));
   fmt::format_to(out, "}}\n");
 }
 
 void emit_cable(Out out, const Fabric& fabric, const Cable& cable) {
-  std::string ends = fmt::format("[{}, {}]", quoted(to_string(fabric, cable.a)), quoted(to_string(fabric, cable.b)));
+  std::string ends =
+      fmt::format("[{}, {}]", in_quotes(to_string(fabric, cable.a)), in_quotes(to_string(fabric, cable.b)));
   if (!cable.speed && !cable.width) {
     fmt::format_to(out, "  - {}\n", ends);
     return;
@@ -96,7 +97,7 @@ void emit_list(Out out, std::string_view key, const List& list, Text text) {
   std::string_view separator;
   fmt::format_to(out, ", {}: [", key);
   for (const auto& entry : list) {
-    fmt::format_to(out, "{}{}", separator, quoted(text(entry)));
+    fmt::format_to(out, "{}{}", separator, in_quotes(text(entry)));
     separator = ", ";
   }
   fmt::format_to(out, "]");
@@ -115,7 +116,7 @@ void emit_manager(Out out, const Fabric& fabric) {
   if (!options.routing.empty()) fmt::format_to(out, ", routing: {}{}{}", open, options.routing, close);
   emit_list(out, "ports", options.ports, [&](const CableEnd& end) { return to_string(fabric, end); });
   emit_list(out, "args", options.args, [](const std::string& arg) { return arg; });
-  if (!options.folder.empty()) fmt::format_to(out, ", folder: {}", quoted(options.folder));
+  if (!options.folder.empty()) fmt::format_to(out, ", folder: {}", in_quotes(options.folder));
   fmt::format_to(out, "}}\n");
 }
 
@@ -138,10 +139,10 @@ void emit_ipoib(Out out, const Ipoib& ipoib) {
 std::string to_yaml(const Fabric& fabric) {
   std::string text;
   Out out(text);
-  fmt::format_to(out, "fabric: {}\n", quoted(fabric.name));
+  fmt::format_to(out, "fabric: {}\n", in_quotes(fabric.name));
   fmt::format_to(out, "link_layer: {}\n", fabric.link_layer == LinkLayer::ethernet ? "ethernet" : "infiniband");
   emit_manager(out, fabric);
-  if (!fabric.partitions.empty()) fmt::format_to(out, "partitions: {}\n", quoted(fabric.partitions));
+  if (!fabric.partitions.empty()) fmt::format_to(out, "partitions: {}\n", in_quotes(fabric.partitions));
   if (fabric.pace) fmt::format_to(out, "pace: true\n");
   emit_namespaces(out, fabric);
   emit_ipoib(out, fabric.ipoib);

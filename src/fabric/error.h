@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <utility>
 
@@ -17,5 +18,11 @@ using Parsed = tl::expected<T, Error>;
 [[nodiscard]] inline tl::unexpected<Error> refuse(std::string text) {
   return tl::unexpected<Error>(Error{std::move(text)});
 }
+
+// What is told comes from files and people: one line for a terminal, without control characters and not too long.
+[[nodiscard]] std::string one_line(std::string text);
+
+// A word of theirs within such a line.
+[[nodiscard]] std::string shown(std::string_view text);
 
 }  // namespace softib::fabric

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <functional>
 #include <map>
 #include <unordered_map>
@@ -502,15 +501,6 @@ int Parser::line_of_fault(Where where) const {
   return topology_line_;
 }
 
-// Names come from the file as they are; an error is one line for a terminal.
-Error one_line(std::string text) {
-  constexpr size_t most = 500;
-  if (text.size() > most) text = text.substr(0, most) + "...";
-  for (char& c : text)
-    if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
-  return Error{std::move(text)};
-}
-
 Parsed<Fabric> Parser::run(const YAML::Node& root) {
   top(root);
   if (yaml_.ok()) {
@@ -518,7 +508,7 @@ Parsed<Fabric> Parser::run(const YAML::Node& root) {
     if (completed) return *std::move(completed);
     yaml_.fail(line_of_fault(completed.error().where), completed.error().text);
   }
-  return tl::unexpected<Error>(one_line(yaml_.error()));
+  return refuse(one_line(yaml_.error()));
 }
 
 // yaml-cpp speaks of its grammar.
@@ -537,7 +527,7 @@ std::string_view in_plain_words(const YAML::Exception& error) {
 
 tl::unexpected<Error> syntax_error(std::string_view source, const YAML::Exception& error) {
   std::string place = error.mark.is_null() ? "" : fmt::format(":{}", error.mark.line + 1);
-  return tl::unexpected<Error>(one_line(fmt::format("{}{}: {}{}", source, place, error.msg, in_plain_words(error))));
+  return refuse(one_line(fmt::format("{}{}: {}{}", source, place, error.msg, in_plain_words(error))));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "wire/pkey.h"
 
 namespace softib::fabric {
 
@@ -58,8 +59,8 @@ struct Partitions {
   [[nodiscard]] u8 sl(u16 pkey) const;
 };
 
-inline constexpr u16 default_key = 0x7fff;
-inline constexpr u16 full_member = 0x8000;
+using wire::default_key;
+using wire::full_member;
 
 // Empty text: everyone is a full member of the default partition, and IPoIB's broadcast group is there. With a text the
 // default partition begins as opensm makes it, whether the text has a line for it or not: all are limited members.

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <set>
 
+#include "fabric/error.h"
+
 namespace softib::fabric {
 
 namespace {
@@ -35,15 +37,6 @@ std::string lower(std::string_view text) {
 
 std::string known(const std::vector<std::string_view>& choices) {
   return fmt::format("; known are: {}", fmt::join(choices, ", "));
-}
-
-// What a person typed, short enough for an error line.
-std::string shown(std::string_view text) {
-  constexpr size_t most = 40;
-  std::string result(text.substr(0, most));
-  for (char& c : result)
-    if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
-  return text.size() > most ? result + "..." : result;
 }
 
 std::optional<u64> parse_digits(std::string_view text, int base) {

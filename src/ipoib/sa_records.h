@@ -3,6 +3,7 @@
 
 #include "ipoib/port.h"
 #include "ipoib/sa_client.h"
+#include "wire/sa_records.h"
 
 namespace softib::ipoib {
 
@@ -13,7 +14,7 @@ struct PathAnswer {
 void ask_path(SaClient& client, const GidBytes& from, const GidBytes& to, u16 pkey,
               std::function<void(Result<PathAnswer>)> answer);
 
-enum class JoinState : u8 { full = 1, send_only = 4, send_only_full = 8 };
+using wire::JoinState;
 
 struct Membership {
   GidBytes mgid{};

@@ -14,6 +14,10 @@ namespace softib::kernel {
 template <typename T>
 concept Plain = std::is_trivially_copyable_v<T>;
 
+// As the tables of commands write it; what has no members has no bytes in a command either.
+template <typename T>
+inline constexpr u16 size_of = std::is_empty_v<T> ? 0 : sizeof(T);
+
 // Input of a command: in the program's memory, or (up to 8 bytes) inside the attribute itself.
 class Input {
  public:

@@ -8,11 +8,7 @@ namespace {
 
 using Handler = Result<void> (*)(Interpreter&, Command&);
 
-template <typename T>
-constexpr u16 size_of = sizeof(T);
 struct Nothing {};
-template <>
-constexpr u16 size_of<Nothing> = 0;
 
 // A plain command: one with a response says in its request where that goes.
 template <typename Request, typename Response = Nothing>

@@ -3,13 +3,11 @@
 #include <cstddef>
 
 #include "ipc/protocol.h"
+#include "kernel/buffers.h"
 
 namespace softib::kernel {
 
 namespace {
-
-template <typename T>
-constexpr u16 size_of = sizeof(T);
 
 constexpr u16 end_of_connect = offsetof(rdma_ucm_connect, ece);
 constexpr u16 end_of_accept = offsetof(rdma_ucm_accept, ece);

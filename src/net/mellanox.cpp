@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "base/durations.h"
-#include "wire/class_port_info.h"
+#include "net/class_port_info.h"
 #include "wire/mellanox.h"
 
 namespace softib::net {
@@ -12,8 +12,6 @@ namespace softib::net {
 namespace {
 
 using wire::MadStatus;
-
-constexpr u8 response_time = 18;
 
 struct Version {
   std::array<u32, 3> parts{};  // major, minor, sub-minor
@@ -28,13 +26,6 @@ Version version_from(std::string_view text) {
     if (at != end) ++at;
   }
   return version;
-}
-
-void class_port_info(std::span<u8> data) {
-  namespace info = wire::class_port_info;
-  wire::set(data, info::base_version, 1);
-  wire::set(data, info::class_version, 1);
-  wire::set(data, info::response_time, response_time);
 }
 
 void general_info(const World& world, const Node& node, std::span<u8> data) {
@@ -64,7 +55,7 @@ MadStatus mellanox(const World& world, const Node& node, Packet& packet) {
   switch (static_cast<wire::mellanox::Attribute>(wire::attribute_of(packet.mad))) {
     case wire::mellanox::Attribute::class_port_info:
       std::fill(data.begin(), data.end(), u8{0});
-      class_port_info(data);
+      begin_class_port_info(data);
       return MadStatus::ok;
     case wire::mellanox::Attribute::general_info:
       std::fill(data.begin(), data.end(), u8{0});

@@ -24,7 +24,7 @@ bool accepts_pkey(const Port& port, u16 pkey) {
 // The subnet manager copies the table of whatever is behind the port there: what that may send comes in.
 bool lets_in(const Port& port, u16 pkey) {
   return std::any_of(port.pkeys.begin(), port.pkeys.end(), [&](u16 own) {
-    return wire::same_partition(own, pkey) && (own & wire::full_membership || !(pkey & wire::full_membership));
+    return wire::same_partition(own, pkey) && (own & wire::full_member || !(pkey & wire::full_member));
   });
 }
 

@@ -7,10 +7,9 @@
 namespace softib::sm {
 
 using wire::Mad;
+using wire::pkey_table::keys_per_block;
 
 namespace {
-
-constexpr u32 pkeys_in_block = 32;
 
 u64 guid_of_end(const Node& node) { return wire::get(node.info, node_info::port_guid); }
 
@@ -122,12 +121,12 @@ void Discovery::ask_pkey_block(End end, u32 block) {
     if (!mad) return void(++silent_);
     auto& pkeys = subnet_.port(end).pkeys;
     bool full = true;
-    for (u32 i = 0; i < pkeys_in_block && block * pkeys_in_block + i < pkeys.size(); ++i) {
+    for (u32 i = 0; i < keys_per_block && block * keys_per_block + i < pkeys.size(); ++i) {
       const auto key = static_cast<u16>(wire::get(data_of(*mad), Field{static_cast<u16>(i * 16), 16}));
-      pkeys[block * pkeys_in_block + i] = key;
+      pkeys[block * keys_per_block + i] = key;
       full = full && key != 0;
     }
-    if (full && (block + 1) * pkeys_in_block < pkeys.size()) ask_pkey_block(end, block + 1);
+    if (full && (block + 1) * keys_per_block < pkeys.size()) ask_pkey_block(end, block + 1);
   });
 }
 

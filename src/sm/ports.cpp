@@ -4,9 +4,9 @@
 
 namespace softib::sm {
 
-namespace {
+using wire::pkey_table::keys_per_block;
 
-constexpr u32 pkeys_in_block = 32;
+namespace {
 
 // Port 0 of a switch has no cable; an enhanced one has states like a CA's port. A base one has always been ACTIVE.
 bool comes_up(const Subnet& subnet, End end) {
@@ -110,11 +110,11 @@ void PortSetup::set_pkeys(Subnet& subnet, End end, const std::vector<u16>& keys)
     if (std::find(next.begin(), next.end(), key) != next.end()) continue;
     if (const auto place = std::find(next.begin(), next.end(), 0); place != next.end()) *place = key;
   }
-  for (u32 block = 0; block * pkeys_in_block < next.size(); ++block) {
+  for (u32 block = 0; block * keys_per_block < next.size(); ++block) {
     std::array<u8, 64> data{};
     bool differs = false;
-    for (u32 i = 0; i < pkeys_in_block && block * pkeys_in_block + i < next.size(); ++i) {
-      const u32 at = block * pkeys_in_block + i;
+    for (u32 i = 0; i < keys_per_block && block * keys_per_block + i < next.size(); ++i) {
+      const u32 at = block * keys_per_block + i;
       wire::set(data, Field{static_cast<u16>(i * 16), 16}, next[at]);
       differs = differs || next[at] != table[at];
     }

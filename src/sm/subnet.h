@@ -11,13 +11,14 @@
 #include "base/types.h"
 #include "fabric/partitions.h"
 #include "wire/packet.h"
+#include "wire/pkey.h"
 #include "wire/smp_attributes.h"
 
 namespace softib::sm {
 
-using fabric::default_key;
-using fabric::full_member;
+using wire::default_key;
 using wire::Field;
+using wire::full_member;
 using wire::GidBytes;
 using wire::SmpAttribute;
 using Kind = fabric::NodeType;

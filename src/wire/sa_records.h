@@ -8,6 +8,9 @@
 
 namespace softib::wire {
 
+// What a port wants of a multicast group; a bit each.
+enum class JoinState : u8 { full = 1, send_only = 4, send_only_full = 8 };
+
 enum class RecordType : u16 {
   class_port_info = 0x01,
   notice = 0x02,

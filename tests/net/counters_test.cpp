@@ -145,7 +145,6 @@ TEST_F(CountersTest, AllPorts) {
 }
 
 TEST_F(CountersTest, PortsThatArentThere) {
-  constexpr u16 bad_value = static_cast<u16>(MadStatus::bad_value);
   EXPECT_EQ(counters(lid_of_switch(1), 9).status, bad_value);
   EXPECT_EQ(counters(lid_of_host(1), 0).status, bad_value);
   EXPECT_EQ(counters(lid_of_host(1), 2).status, bad_value);
@@ -167,12 +166,10 @@ TEST_F(CountersTest, ClassPortInfoTellsWhatThereIs) {
   EXPECT_EQ(answer.count(wire::class_port_info::capability_mask),
             wire::perf_cap::all_port_select | wire::perf_cap::extended_width | wire::perf_cap::xmit_wait);
   EXPECT_EQ(answer.count(wire::class_port_info::capability_mask2), wire::perf_cap::more_extended_counters);
-  EXPECT_EQ(perf(lid_of_host(1), Method::get, static_cast<PerfAttribute>(0x99), {}).status,
-            static_cast<u16>(MadStatus::bad_attribute));
+  EXPECT_EQ(perf(lid_of_host(1), Method::get, static_cast<PerfAttribute>(0x99), {}).status, bad_attribute);
 }
 
 TEST_F(CountersTest, ASwitchSaysWhichClassesItHasNot) {
-  constexpr u16 bad_version = static_cast<u16>(MadStatus::bad_version);
   for (const u8 unknown : {0x05, 0x06, 0x07, 0x09, 0x21, 0x32}) {
     wire::Packet packet = smp(static_cast<wire::MgmtClass>(unknown), {Method::get, static_cast<SmpAttribute>(0x17)});
     packet.dlid = lid_of_switch(1);

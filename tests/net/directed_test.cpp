@@ -115,11 +115,11 @@ TEST_F(DirectedTest, PartsByLidNeedTables) {
 TEST_F(DirectedTest, VersionsMethodsAndAttributesThatArentThere) {
   wire::Packet packet = directed({1}, {});
   wire::set(packet.mad, wire::header::class_version, 2);
-  EXPECT_EQ(ask(at_host(0), packet).status, static_cast<u16>(MadStatus::bad_version));
+  EXPECT_EQ(ask(at_host(0), packet).status, bad_version);
   packet = directed({1}, {Method::get_table, SmpAttribute::node_info, 0, {}, 0});
   EXPECT_EQ(ask(at_host(0), packet).status, static_cast<u16>(MadStatus::bad_method));
-  EXPECT_EQ(get({1}, static_cast<SmpAttribute>(0x77)).status, static_cast<u16>(MadStatus::bad_attribute));
-  EXPECT_EQ(set({1}, SmpAttribute::node_info, 0, {}).status, static_cast<u16>(MadStatus::bad_attribute));
+  EXPECT_EQ(get({1}, static_cast<SmpAttribute>(0x77)).status, bad_attribute);
+  EXPECT_EQ(set({1}, SmpAttribute::node_info, 0, {}).status, bad_attribute);
 }
 
 }  // namespace softib::net::test

@@ -25,6 +25,11 @@ using wire::SmpAttribute;
 
 using Data = std::array<u8, wire::smp::data_size>;
 
+// As an Answer has it.
+inline constexpr u16 bad_version = static_cast<u16>(MadStatus::bad_version);
+inline constexpr u16 bad_attribute = static_cast<u16>(MadStatus::bad_attribute);
+inline constexpr u16 bad_value = static_cast<u16>(MadStatus::bad_value);
+
 inline constexpr u64 second = 1'000'000'000;
 
 [[nodiscard]] inline fabric::Fabric triangle() {

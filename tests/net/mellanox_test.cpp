@@ -6,9 +6,6 @@ namespace softib::net::test {
 
 namespace general = wire::mellanox::general_info;
 
-constexpr u16 bad_version = static_cast<u16>(MadStatus::bad_version);
-constexpr u16 bad_attribute = static_cast<u16>(MadStatus::bad_attribute);
-
 // Switches of Mellanox' make but sw1; host0's HCA is a ConnectX-6.
 struct MellanoxTest : Lab {
   static fabric::Fabric mixed() {

@@ -6,8 +6,6 @@ namespace softib::net::test {
 namespace info = wire::port_info;
 using ipc::PortState;
 
-constexpr u16 bad_value = static_cast<u16>(MadStatus::bad_value);
-
 class PortInfoTest : public Lab {
  protected:
   [[nodiscard]] PortState state(PortRef port) const { return net_->port(port).state; }

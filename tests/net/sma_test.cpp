@@ -5,9 +5,6 @@ namespace softib::net::test {
 
 using SmaTest = Lab;
 
-constexpr u16 bad_value = static_cast<u16>(MadStatus::bad_value);
-constexpr u16 bad_attribute = static_cast<u16>(MadStatus::bad_attribute);
-
 TEST_F(SmaTest, NodeInfoOfASwitch) {
   const Answer answer = get({1}, SmpAttribute::node_info);
   ASSERT_TRUE(answer.ok());

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/durations.h"
+#include "wire/pkey.h"
 
 namespace softib::daemon {
 
@@ -87,14 +88,13 @@ bool subnet_is_active(const net::Network& network, PortRef from) {
 
 namespace {
 
-constexpr u16 full_member = 0x8000, standard_key = 0x7fff;
 using Members = std::map<u64, u32>;  // by port GUID: 1 limited, 2 full, 3 both
 
 std::string line_of(u16 key, const Members& members) {
   constexpr std::array names{"", "limited", "full", "both"};
-  std::string text = key == standard_key ? std::string("Default=0x7fff,ipoib : ALL_SWITCHES=full")
-                                         : fmt::format("p{0:x}=0x{0:04x} : ", key);
-  const char* between = key == standard_key ? ", " : "";
+  std::string text = key == wire::default_key ? std::string("Default=0x7fff,ipoib : ALL_SWITCHES=full")
+                                              : fmt::format("p{0:x}=0x{0:04x} : ", key);
+  const char* between = key == wire::default_key ? ", " : "";
   for (const auto& [guid, membership] : members) {
     text += fmt::format("{}0x{:x}={}", between, guid, names[membership]);
     between = ", ";
@@ -111,8 +111,8 @@ std::string partitions_of(const fabric::Fabric& fabric) {
   for (const fabric::Host& host : fabric.hosts)
     for (const fabric::Hca& hca : host.hcas)
       for (const fabric::Port& port : hca.ports) {
-        is_default = is_default && port.pkeys == std::vector<u16>{standard_key | full_member};
-        for (u16 key : port.pkeys) partitions[key & standard_key][port.guid] |= key & full_member ? 2 : 1;
+        is_default = is_default && port.pkeys == std::vector<u16>{wire::default_key | wire::full_member};
+        for (u16 key : port.pkeys) partitions[key & wire::default_key][port.guid] |= key & wire::full_member ? 2 : 1;
       }
   std::string text;
   for (const auto& [key, members] : partitions) text += line_of(key, members);

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "base/byte_order.h"
 #include "daemon/plane/manager.h"
 #include "daemon/plane/port_counters.h"
 #include "daemon/port_record.h"
@@ -18,8 +19,6 @@ namespace softib::daemon {
 namespace {
 
 using net::PortRef;
-
-u64 big_endian(u64 value) { return __builtin_bswap64(value); }
 
 ipc::Gid gid_of(u64 prefix, u64 guid) {
   ipc::Gid gid;

@@ -11,8 +11,8 @@ namespace softib::daemon {
 
 namespace {
 
-constexpr u8 full_member = 1;
-constexpr u8 send_only_full_member = 8;
+constexpr u8 full_join = static_cast<u8>(wire::JoinState::full);
+constexpr u8 send_only_join = static_cast<u8>(wire::JoinState::send_only_full);
 constexpr u32 join_timeout_ms = 3000;
 constexpr u8 multicast_hop_limit = 1;
 
@@ -40,7 +40,7 @@ bool is_mgid_of_manager(const Ip& ip) { return ip[0] == 0xff && ip[1] == 0x10 &&
 Result<u32> RdmaCm::join_ip(const Command& command, const rdma_ucm_join_ip_mcast& request) {
   const auto address = parse_address(storage_bytes(request.addr));
   if (!address) return fail(EINVAL);
-  return start_join(command, request.uid, request.id, *address, full_member);
+  return start_join(command, request.uid, request.id, *address, full_join);
 }
 
 Result<u32> RdmaCm::join(const Command& command, const rdma_ucm_join_mcast& request) {
@@ -48,7 +48,7 @@ Result<u32> RdmaCm::join(const Command& command, const rdma_ucm_join_mcast& requ
   if (!address || request.addr_size != size_of_family(address->family)) return fail(EINVAL);
   if (request.join_flags > RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER) return fail(EINVAL);
   const bool full = request.join_flags == RDMA_MC_JOIN_FLAG_FULLMEMBER;
-  return start_join(command, request.uid, request.id, *address, full ? full_member : send_only_full_member);
+  return start_join(command, request.uid, request.id, *address, full ? full_join : send_only_join);
 }
 
 Result<u32> RdmaCm::start_join(const Command& command, u64 uid, u32 handle, const SocketAddress& address,
@@ -90,7 +90,7 @@ GidBytes RdmaCm::group_gid(const Id& id, const SocketAddress& address) const {
 
 // Nobody keeps groups on an Ethernet: whoever listens to the address is a member.
 Result<void> RdmaCm::join_ethernet(Id& id, Multicast& multicast) {
-  if (multicast.join_state == send_only_full_member) return fail(EOPNOTSUPP);
+  if (multicast.join_state == send_only_join) return fail(EOPNOTSUPP);
   if (multicast.address.is_any()) return fail(EINVAL);
   cm::Path path;
   path.ethernet = true;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/byte_order.h"
 #include "daemon/rdma_cm/answer.h"
 #include "daemon/rdma_cm/host.h"
 #include "daemon/rdma_cm/path_record.h"
@@ -13,10 +14,6 @@
 namespace softib::daemon {
 
 namespace {
-
-u16 big_endian(u16 value) { return __builtin_bswap16(value); }
-u32 big_endian(u32 value) { return __builtin_bswap32(value); }
-u64 big_endian(u64 value) { return __builtin_bswap64(value); }
 
 template <typename Storage>
 std::span<u8> room_of(Storage& storage) {

@@ -7,6 +7,7 @@
 #include "daemon/rdma_cm/host.h"
 #include "daemon/rdma_cm/path_record.h"
 #include "fabric/rates.h"
+#include "wire/pkey.h"
 
 namespace softib::daemon {
 
@@ -298,9 +299,7 @@ bool RdmaCm::reaches(const Id& from, const BookedAddress& to) const {
   if (subnets_[from.port] != subnets_[to.port]) return false;
   if (near.state != ipc::PortState::active || far.state != ipc::PortState::active) return false;
   if (on_ethernet(from.port) || from.port == to.port) return true;
-  constexpr u16 full_member = 0x8000;
-  const u16 pkey = to.pkey ? to.pkey : far.pkeys[0];
-  return ((from.pkey ^ pkey) & ~full_member) == 0 && ((from.pkey | pkey) & full_member) != 0;
+  return wire::keys_match(from.pkey, to.pkey ? to.pkey : far.pkeys[0]);
 }
 
 u8 RdmaCm::gid_index(u32 index, const GidBytes& gid) const {

@@ -19,15 +19,6 @@ std::vector<std::string_view> names_of(const List& list) {
   return names;
 }
 
-// What a person typed, fit for a line.
-std::string shown(std::string_view text) {
-  constexpr size_t most = 60;
-  std::string result(text.substr(0, most));
-  for (char& c : result)
-    if (c < ' ' || c > '~') c = '?';
-  return text.size() > most ? result + "..." : result;
-}
-
 template <typename List>
 Parsed<u32> find_named(const List& list, std::string_view what, std::string_view name) {
   for (u32 i = 0; i < list.size(); ++i)

@@ -30,15 +30,6 @@ std::vector<TargetKind> kinds_of_targets(const std::vector<std::string>& words) 
   return {};
 }
 
-// What stands in the file comes back in errors as it is.
-Error one_line(std::string text) {
-  constexpr size_t most = 500;
-  if (text.size() > most) text = text.substr(0, most) + "...";
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
-  return {std::move(text)};
-}
-
 class ScenarioParser {
  public:
   ScenarioParser(const Fabric& fabric, std::string_view source) : fabric_(fabric), reader_(source) {}
@@ -50,7 +41,7 @@ class ScenarioParser {
     } catch (const YAML::Exception& error) {
       reader_.fail(error.mark.is_null() ? 1 : error.mark.line + 1, "this is no YAML: " + error.msg);
     }
-    if (!reader_.ok()) return tl::unexpected<Error>(one_line(reader_.error()));
+    if (!reader_.ok()) return refuse(one_line(reader_.error()));
     return scenario;
   }
 

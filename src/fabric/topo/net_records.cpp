@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <unordered_map>
 
@@ -419,14 +418,6 @@ Parsed<Records> RecordReader::run(std::string_view text) {
 }
 
 }  // namespace
-
-std::string one_line(std::string text) {
-  constexpr size_t most = 500;
-  if (text.size() > most) text = text.substr(0, most) + "...";
-  for (char& c : text)
-    if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
-  return text;
-}
 
 Parsed<Records> read_records(std::string_view text, std::string_view source, Dialect dialect) {
   return RecordReader(source, dialect).run(text);

@@ -62,7 +62,4 @@ struct Records {
 
 [[nodiscard]] Parsed<Records> read_records(std::string_view text, std::string_view source, Dialect dialect);
 
-// One line for a terminal: no control characters, and not too long.
-[[nodiscard]] std::string one_line(std::string text);
-
 }  // namespace softib::fabric::topo

@@ -11,6 +11,7 @@
 #include "hca/engine/send_work.h"
 #include "hca/engine/way.h"
 #include "hca/rules/wire_cost.h"
+#include "wire/pkey.h"
 
 namespace softib::hca {
 
@@ -18,7 +19,6 @@ namespace {
 
 using ipc::Qp;
 
-constexpr u32 grh_size = 40;
 constexpr u32 controlled_qkey = 0x8000'0000;
 constexpr u32 multicast_qpn = 0xff'ffff;
 constexpr u8 next_header_iba = 0x1b;
@@ -62,7 +62,7 @@ struct Datagram {
 void deliver_datagram(Context& context, Qp& target, const Datagram& datagram) {
   const Qp& qp = datagram.work.qp;
   if (target.type != ipc::QpType::ud || !can_talk(context, qp.port, target.port)) return;
-  if (!pkeys_match(qp.pkey, target.pkey)) {
+  if (!wire::keys_match(qp.pkey, target.pkey)) {
     context.violations.note(ipc::KeyViolation::p_key, context.port(target.port), qp, target, qp.pkey);
     return;
   }

@@ -14,8 +14,6 @@ namespace {
 
 using ipc::QpState;
 
-constexpr u32 grh_size = 40;
-
 // A receive work request, copied out of its ring: the slot may be reused at once.
 struct TakenReceive {
   u64 wr_id;

@@ -6,6 +6,8 @@
 
 namespace softib::hca {
 
+inline constexpr u32 grh_size = 40;
+
 // A message that consumes a receive work request.
 struct Delivery {
   WcOpcode opcode;  // recv or recv_rdma_with_imm
@@ -14,7 +16,7 @@ struct Delivery {
   bool solicited;
   const Buffers* payload;  // nullptr: nothing goes to the receive buffers (RDMA WRITE with immediate)
   u64 byte_count;          // payload or RDMA length
-  const u8* grh;           // UD: 40 bytes that go first, else nullptr
+  const u8* grh;           // UD: grh_size bytes that go first, else nullptr
   u32 src_qp;
   u16 slid;
   u8 sl;

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "hca/engine/responder.h"
+#include "wire/pkey.h"
 
 namespace softib::hca {
 
@@ -29,18 +30,13 @@ bool can_talk(const Context& context, u32 from_port, u32 to_port) {
          context.port(to_port).state.load(std::memory_order_relaxed) == ipc::PortState::active;
 }
 
-bool pkeys_match(u16 a, u16 b) {
-  constexpr u16 member = 0x8000;
-  return ((a ^ b) & ~member) == 0 && ((a | b) & member) && (a & ~member);
-}
-
 ipc::Qp* connected_peer(Context& context, ipc::Qp& qp) {
   ipc::Qp* peer = context.qp(qp.dest_qpn);
   if (!peer || peer->type != qp.type || peer->dest_qpn != qp.qpn) return nullptr;
   if (!accepts_requests(peer->state.load(std::memory_order_acquire))) return nullptr;
   u32 there = port_behind(context, qp);
   if (there != peer->port || !can_talk(context, qp.port, there)) return nullptr;
-  if (pkeys_match(qp.pkey, peer->pkey)) return peer;
+  if (wire::keys_match(qp.pkey, peer->pkey)) return peer;
   context.violations.note(ipc::KeyViolation::p_key, context.port(there), qp, *peer, qp.pkey);
   return nullptr;
 }

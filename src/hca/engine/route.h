@@ -10,9 +10,8 @@ namespace softib::hca {
 u32 port_behind(Context& context, ipc::Qp& qp);
 u32 port_behind(Context& context, u32 ah_index, ipc::Ah& ah);
 
-// Both ports exist and are up, and the P_Keys match (IBTA 10.9.1: low 15 bits equal, one of them a full member).
+// Both ports exist and are up.
 bool can_talk(const Context& context, u32 from_port, u32 to_port);
-bool pkeys_match(u16 a, u16 b);
 
 // The peer of a connected QP, if requests of `qp` reach it: alive, of the same type, connected back to `qp`, in the
 // same partition, reachable. nullptr otherwise: the request is lost.

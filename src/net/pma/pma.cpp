@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "net/class_port_info.h"
 #include "net/pma/counter_rows.h"
-#include "wire/class_port_info.h"
 
 namespace softib::net {
 
@@ -11,8 +11,6 @@ namespace {
 
 using wire::MadStatus;
 using wire::PerfAttribute;
-
-constexpr u8 response_time = 18;
 
 u64 most(wire::Field field) { return field.width == 64 ? ~u64{0} : (u64{1} << field.width) - 1; }
 
@@ -67,12 +65,10 @@ MadStatus pma_class_port_info(const PmaCall& call) {
   namespace info = wire::class_port_info;
   if (call.set) return MadStatus::bad_attribute;  // there are no traps of this class to set up
   call.clear();
-  wire::set(call.data, info::base_version, 1);
-  wire::set(call.data, info::class_version, 1);
+  begin_class_port_info(call.data);
   wire::set(call.data, info::capability_mask,
             wire::perf_cap::all_port_select | wire::perf_cap::extended_width | wire::perf_cap::xmit_wait);
   wire::set(call.data, info::capability_mask2, wire::perf_cap::more_extended_counters);
-  wire::set(call.data, info::response_time, response_time);
   return MadStatus::ok;
 }
 

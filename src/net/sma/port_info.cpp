@@ -9,7 +9,7 @@ namespace {
 using wire::MadStatus;
 namespace info = wire::port_info;
 
-constexpr u8 response_time = 16;
+constexpr u8 subnet_response_time = 16;
 constexpr u32 unknown_latency = 0xff'ffff;
 
 constexpr u8 no_link_speed = 1;
@@ -80,7 +80,7 @@ void write_port_info(const World& world, const Port& port, std::span<u8> data) {
   wire::set(data, info::p_key_violations, port.p_key_violations);
   wire::set(data, info::q_key_violations, port.q_key_violations);
   wire::set(data, info::guid_cap, managed.guids.size());
-  wire::set(data, info::response_time, response_time);
+  wire::set(data, info::response_time, subnet_response_time);
   wire::set(data, info::link_round_trip_latency, unknown_latency);
 }
 

@@ -21,7 +21,6 @@ using wire::Method;
 
 namespace {
 
-constexpr u32 general_qkey = 0x8001'0000;
 constexpr u8 class_version = 2;
 constexpr std::size_t most_answer = 1U << 30;
 constexpr std::size_t most_fetched = 1U << 20;
@@ -237,8 +236,8 @@ void Administrator::class_port_info(const Query& query) {
                                          send_only_full_member | width_2x | speed_hdr | speed_ndr);
   record.set(info::response_time, response_time);
   record.set(info::redirect_qp, 1);
-  record.set(info::redirect_qkey, general_qkey);
-  record.set(info::trap_qkey, general_qkey);
+  record.set(info::redirect_qkey, wire::gsi_qkey);
+  record.set(info::trap_qkey, wire::gsi_qkey);
   respond_one(query, record.bytes, 0);
 }
 
@@ -331,7 +330,7 @@ void Administrator::send(const Query& query, const Mad& mad) {
   packet.pkey = wire::key_to_answer_with(view_.subnet.port(view_.subnet.own).pkeys, asked.pkey);
   packet.source_qp = 1;
   packet.destination_qp = asked.source_qp;
-  packet.qkey = general_qkey;
+  packet.qkey = wire::gsi_qkey;
   if (asked.global) {
     packet.global = asked.global;
     std::swap(packet.global->source, packet.global->destination);

@@ -13,7 +13,6 @@ constexpr u64 any_value = 0xffff;
 constexpr u64 any_producer = 0xff'ffff;
 constexpr u64 report_timeout_ns = ns::second;
 constexpr u32 report_tries = 3;
-constexpr u32 general_qkey = 0x8001'0000;
 
 // Traps 64 to 67 are about a GID; the others about their issuer.
 bool is_about_gid(u64 trap) { return trap >= 64 && trap <= 67; }
@@ -113,7 +112,7 @@ void Subscriptions::event(std::span<const u8> notice, u64 now) {
     packet.dlid = one->lid;
     packet.source_qp = 1;
     packet.destination_qp = one->qp;
-    packet.qkey = general_qkey;
+    packet.qkey = wire::gsi_qkey;
     wire::set(packet.mad, wire::header::base_version, 1);
     wire::set(packet.mad, wire::header::mgmt_class, static_cast<u8>(wire::MgmtClass::subn_adm));
     wire::set(packet.mad, wire::header::class_version, 2);
