@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <thread>
 
+#include "perf/collective.h"
 #include "perf/launch/launcher.h"
 #include "perf/launch/variables.h"
 #include "perf/processor.h"
@@ -53,6 +55,11 @@ int run_program(const Collective& collective, const char* name, int argc, const 
   if (line.options.launches()) return launch(line.options, argc, argv);
   Run run{name, {argv, argv + argc}, line.options, {}, &collective};
   return run_here(run);
+}
+
+int run_program(const char* collective, int argc, const char* const* argv) {
+  const std::string name = std::string(collective) + "_perf";
+  return run_program(*make_collective(collective), name.c_str(), argc, argv);
 }
 
 }  // namespace softib::perf
