@@ -137,6 +137,7 @@ void Communicator::progress() { body_->progress(); }
 void Communicator::set_wanted(Request request, bool wanted) { body_->set_wanted(request.number_, wanted); }
 std::vector<u32> Communicator::awaited_by(Request request) const { return body_->awaited_by(request.number_); }
 
+void Communicator::set_timeout(std::chrono::nanoseconds timeout) { body_->set_timeout(timeout); }
 std::optional<Error> Communicator::async_error() const { return body_->error(); }
 void Communicator::abort(const std::string& why) { body_->abort(why); }
 

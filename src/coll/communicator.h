@@ -124,6 +124,9 @@ class Communicator {
   // The ranks without which it doesn't go on now; they may wait for others themselves.
   [[nodiscard]] std::vector<u32> awaited_by(Request request) const;
 
+  // As Config::timeout has it, from now on; SOFTIB_TIMEOUT still overrides it.
+  void set_timeout(std::chrono::nanoseconds timeout);
+
   // The error that ended the communicator, if one did. Any thread.
   [[nodiscard]] std::optional<Error> async_error() const;
   // Calls on this and on all other ranks' communicator return an error soon. Any thread.

@@ -205,6 +205,20 @@ std::string Runner::what_is_awaited_by(const void* owner) {
   return fmt::format("for {} before it{}", active_.front().task.name, first.empty() ? "" : ", which waits " + first);
 }
 
+void Runner::set_timeout(std::chrono::nanoseconds timeout) {
+  const std::scoped_lock driving(driving_);
+  if (communicator_ != nullptr) communicator_->set_timeout(timeout);
+}
+
+std::optional<Error> Runner::failure() {
+  {
+    const std::scoped_lock asking(asking_);
+    if (stopped_) return stopped_;
+  }
+  const std::scoped_lock driving(driving_);
+  return communicator_ == nullptr ? std::nullopt : communicator_->async_error();
+}
+
 void Runner::check_deadline(const Active& active) {
   if (!active.task.deadline || Clock::now() < *active.task.deadline) return;
   const std::string awaited = awaited_by(active);

@@ -42,6 +42,11 @@ class Runner {
   // Ends what is under way with an error, and the communicator. No thread of this is left.
   void stop(const std::string& why);
 
+  // How long nothing may move, from now on.
+  void set_timeout(std::chrono::nanoseconds timeout);
+  // Why nothing can succeed any more, if that is so.
+  [[nodiscard]] std::optional<coll::Error> failure();
+
   [[nodiscard]] std::string name_of(u32 rank) const;  // "rank 3 on host1"
   // How the runner's thread waits for work, for who needs to know that it is idle: nothing asked for is unfinished.
   [[nodiscard]] bool is_idle() const { return unfinished_.load() == 0; }

@@ -312,6 +312,28 @@ TEST(RunnerTest, WhatIsWaitedForIsTold) {
   });
 }
 
+// Its config has ten minutes, which nobody waits for here.
+TEST(RunnerTest, ATimeOutThatIsSetLaterCounts) {
+  std::promise<void> over;
+  const std::shared_future<void> all_over = over.get_future().share();
+  on_runners(2, [&](Runner& runner, u32 rank) {
+    if (rank == 1) return all_over.wait();
+    u64 value = 1;
+    Result result;
+    EXPECT_FALSE(runner.failure());
+    submit_sum(runner, value, result);
+    runner.set_timeout(std::chrono::milliseconds(300));
+    await(runner, result);
+    EXPECT_THAT(result.error, HasSubstr("rank 1 on host0"));
+    const std::optional<Error> failure = runner.failure();
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->text, result.error);
+    runner.stop("enough");
+    EXPECT_EQ(runner.failure().value_or(Error{}).text, "enough");
+    over.set_value();
+  });
+}
+
 TEST(RunnerTest, ATaskMayHaveLessTimeThanItsGroup) {
   on_runners(2, [](Runner& runner, u32 rank) {
     if (rank == 1) {

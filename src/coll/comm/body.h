@@ -48,6 +48,10 @@ class Communicator::Body {
   void set_wanted(u64 number, bool wanted);
   [[nodiscard]] std::vector<u32> awaited_by(u64 number) const { return executor_.awaited_by(number); }
 
+  void set_timeout(nanoseconds timeout) {
+    if (!environment_.timeout) config_.timeout = timeout;
+    judged_at_.reset();
+  }
   [[nodiscard]] std::optional<Error> error() const { return fate_.error(); }
   void abort(const std::string& why) { fate_.abort(why); }
 
@@ -90,7 +94,7 @@ class Communicator::Body {
 
   const Ground ground_;
   const Environment environment_;
-  const Config config_;
+  Config config_;
   const std::unique_ptr<Bootstrap> bootstrap_;
   Links links_;
   const std::unique_ptr<MemorySource> heap_;
