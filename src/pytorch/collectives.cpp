@@ -76,14 +76,28 @@ Task::Stage all_reduce_stage(const Reduced& part, const coll::Reduction& reducti
   });
 }
 
-// Every stage's communication at once: for tensors that don't depend on each other.
-Task::Stage together(std::vector<Task::Stage> stages) {
-  return [stages = std::move(stages)](Communicator& communicator, std::vector<Request>& requests) -> Done {
-    for (const Task::Stage& one : stages)
-      if (auto done = one(communicator, requests); !done) return done;
-    return {};
-  };
-}
+// Collectives on tensors that don't depend on each other: their communication is under way at once.
+struct Together {
+  std::vector<Task::Stage> stages;
+  std::vector<std::function<void()>> after;
+
+  void add(Task::Stage one, std::function<void()> then) {
+    stages.push_back(std::move(one));
+    after.push_back(std::move(then));
+  }
+  [[nodiscard]] Task::Stage stage() {
+    return [stages = std::move(stages)](Communicator& communicator, std::vector<Request>& requests) -> Done {
+      for (const Task::Stage& one : stages)
+        if (auto done = one(communicator, requests); !done) return done;
+      return {};
+    };
+  }
+  [[nodiscard]] std::function<void()> finish() {
+    return [after = std::move(after)] {
+      for (const auto& one : after) one();
+    };
+  }
+};
 
 }  // namespace
 
@@ -112,32 +126,28 @@ WorkPointer Group::allreduce(Tensors& tensors, const ::c10d::AllreduceOptions& o
 WorkPointer Group::allreduce_coalesced(Tensors& tensors, const ::c10d::AllreduceCoalescedOptions& options) {
   ++collectives_;
   check_tensors(tensors);
-  std::vector<Task::Stage> stages;
-  std::vector<std::function<void()>> after;
+  Together together;
   for (const at::Tensor& tensor : tensors) {
     const Combining combining = combining_of(options.reduceOp, tensor.scalar_type());
     if (!combining.bitwise) {
       const Reduced part(tensor, combining, Use::both);
-      stages.push_back(all_reduce_stage(part, combining.reduction));
-      after.emplace_back([part] { part.finish(); });
+      together.add(all_reduce_stage(part, combining.reduction), [part] { part.finish(); });
       continue;
     }
     const Contiguous own(tensor, Use::read);
     const at::Tensor rows = rows_like(tensor, count());
-    stages.push_back(stage([own, rows](Communicator& ranks) {
-      return ranks.start_all_gather(own.memory(), rows.data_ptr(), bytes_of(own.tensor()), bytes_type);
-    }));
-    after.emplace_back([rows, tensor, op = combining.op] { combine_rows(rows, tensor, op); });
+    together.add(stage([own, rows](Communicator& ranks) {
+                   return ranks.start_all_gather(own.memory(), rows.data_ptr(), bytes_of(own.tensor()), bytes_type);
+                 }),
+                 [rows, tensor, op = combining.op] { combine_rows(rows, tensor, op); });
   }
   return launch({OpType::ALLREDUCE,
                  "softib:all_reduce",
                  options.timeout,
                  {tensors},
                  tensors,
-                 {together(std::move(stages))},
-                 [after = std::move(after)] {
-                   for (const auto& one : after) one();
-                 }});
+                 {together.stage()},
+                 together.finish()});
 }
 
 // First how many elements each rank has, then all of them; equal places are summed here.
@@ -325,25 +335,23 @@ WorkPointer Group::scatter(Tensors& outputs, std::vector<Tensors>& inputs, const
                  [out] { out.finish(); }});
 }
 
-// `inputs`: for each rank what it gets of this one.
-WorkPointer Group::scatter_reduced(Order order, const at::Tensor& output, const Tensors& inputs,
-                                   const ::c10d::ReduceOp& op) {
-  ++collectives_;
-  const Combining combining = combining_of(op, output.scalar_type());
-  TORCH_CHECK(inputs[static_cast<std::size_t>(rank_)].numel() == output.numel(),
-              "softib: the output has another size than rank ", rank_, "'s part of the input");
-  order.inputs = inputs;
+namespace {
+
+// One of the collectives of scatter_reduced(). `inputs`: for each rank what it gets of this one.
+void add_reduce_scatter(Together& together, const at::Tensor& output, const Tensors& inputs,
+                        const Combining& combining) {
   if (combining.bitwise) {
     const Flat in(inputs, Use::read);
-    const at::Tensor rows = rows_like(output, count());
-    order.stages.push_back(stage([in, rows, sent = sizes_of(inputs), bytes = bytes_of(output)](Communicator& ranks) {
-      const std::vector<u64> received(sent.size(), bytes);
-      const std::vector<u64> from = offsets_of(sent);
-      const std::vector<u64> to = offsets_of(received);
-      return ranks.start_all_to_all_v(in.memory(), {sent, from}, rows.data_ptr(), {received, to}, bytes_type);
-    }));
-    order.after = [rows, output, what = combining.op] { combine_rows(rows, output, what); };
-    return launch(std::move(order));
+    const at::Tensor rows = rows_like(output, inputs.size());
+    together.add(
+        stage([in, rows, sent = sizes_of(inputs), bytes = bytes_of(output)](Communicator& ranks) {
+          const std::vector<u64> received(sent.size(), bytes);
+          const std::vector<u64> from = offsets_of(sent);
+          const std::vector<u64> to = offsets_of(received);
+          return ranks.start_all_to_all_v(in.memory(), {sent, from}, rows.data_ptr(), {received, to}, bytes_type);
+        }),
+        [rows, output, what = combining.op] { combine_rows(rows, output, what); });
+    return;
   }
   Tensors wide;
   std::vector<u64> counts;
@@ -353,11 +361,29 @@ WorkPointer Group::scatter_reduced(Order order, const at::Tensor& output, const 
   }
   const Flat in(wide, Use::read);
   const Reduced out(output, combining, Use::write);
-  order.stages.push_back(stage([in, out, counts, reduction = combining.reduction](Communicator& ranks) {
-    if (all_equal(counts)) return ranks.start_reduce_scatter(in.memory(), out.data.memory(), counts[0], reduction);
-    return ranks.start_reduce_scatter_v(in.memory(), out.data.memory(), counts, reduction);
-  }));
-  order.after = [out] { out.finish(); };
+  together.add(stage([in, out, counts, reduction = combining.reduction](Communicator& ranks) {
+                 if (all_equal(counts))
+                   return ranks.start_reduce_scatter(in.memory(), out.data.memory(), counts[0], reduction);
+                 return ranks.start_reduce_scatter_v(in.memory(), out.data.memory(), counts, reduction);
+               }),
+               [out] { out.finish(); });
+}
+
+}  // namespace
+
+// `inputs`: for each output, and in that for each rank what it gets of this one.
+WorkPointer Group::scatter_reduced(Order order, const Tensors& outputs, const std::vector<Tensors>& inputs,
+                                   const ::c10d::ReduceOp& op) {
+  ++collectives_;
+  Together together;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    TORCH_CHECK(inputs[i][static_cast<std::size_t>(rank_)].numel() == outputs[i].numel(),
+                "softib: the output has another size than rank ", rank_, "'s part of the input");
+    add_reduce_scatter(together, outputs[i], inputs[i], combining_of(op, outputs[i].scalar_type()));
+    order.inputs.insert(order.inputs.end(), inputs[i].begin(), inputs[i].end());
+  }
+  order.stages.push_back(together.stage());
+  order.after = together.finish();
   return launch(std::move(order));
 }
 
@@ -367,20 +393,28 @@ WorkPointer Group::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs
   const at::Tensor& output = only(outputs);
   check_list(inputs[0], output);
   return scatter_reduced({OpType::REDUCE_SCATTER, "softib:reduce_scatter", options.timeout, {outputs}, {}, {}, {}},
-                         output, inputs[0], options.reduceOp);
+                         outputs, inputs, options.reduceOp);
 }
 
-WorkPointer Group::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                                        const ::c10d::ReduceScatterOptions& options) {
+namespace {
+
+// An input for each rank, as parts of one tensor.
+Tensors parts_of(const at::Tensor& input, const at::Tensor& output, int ranks) {
   check_tensor(output);
   check_tensor(input);
   TORCH_CHECK(output.scalar_type() == input.scalar_type(), "softib: output and input have different types");
-  TORCH_CHECK(output.numel() * size_ == input.numel(), "softib: the input has ", input.numel(), " elements, not ",
-              size_, " times ", output.numel());
-  const Tensors parts = input.contiguous().view({size_, -1}).unbind(0);
+  TORCH_CHECK(output.numel() * ranks == input.numel(), "softib: the input has ", input.numel(), " elements, not ",
+              ranks, " times ", output.numel());
+  return input.contiguous().view({ranks, output.numel()}).unbind(0);
+}
+
+}  // namespace
+
+WorkPointer Group::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                        const ::c10d::ReduceScatterOptions& options) {
   return scatter_reduced(
-      {OpType::_REDUCE_SCATTER_BASE, "softib:reduce_scatter", options.timeout, {{output}}, {}, {}, {}}, output, parts,
-      options.reduceOp);
+      {OpType::_REDUCE_SCATTER_BASE, "softib:reduce_scatter", options.timeout, {{output}}, {}, {}, {}}, {output},
+      {parts_of(input, output, size_)}, options.reduceOp);
 }
 
 // To each rank a tensor, of each rank one.
@@ -436,15 +470,17 @@ WorkPointer Group::alltoall_base(at::Tensor& output, at::Tensor& input, std::vec
                   inputs);
 }
 
-#if SOFTIB_TORCH_2
 WorkPointer Group::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                    const ::c10d::AllgatherOptions& options) {
   TORCH_CHECK(outputs.size() == inputs.size(), "softib: ", outputs.size(), " outputs for ", inputs.size(), " inputs");
   std::vector<Tensors> by_rank(count());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
+    check_tensor(outputs[i]);
+    TORCH_CHECK(outputs[i].scalar_type() == inputs[i].scalar_type(), "softib: output and input ", i,
+                " have different types");
     TORCH_CHECK(outputs[i].is_contiguous() && outputs[i].numel() == inputs[i].numel() * size_, "softib: output ", i,
                 " isn't contiguous, or not ", size_, " times its input");
-    const Tensors parts = outputs[i].view({size_, -1}).unbind(0);
+    const Tensors parts = outputs[i].view({size_, inputs[i].numel()}).unbind(0);
     for (std::size_t rank = 0; rank < count(); ++rank) by_rank[rank].push_back(parts[rank]);
   }
   return allgather_coalesced(by_rank, inputs, options);
@@ -453,11 +489,12 @@ WorkPointer Group::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& in
 WorkPointer Group::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                    const ::c10d::ReduceScatterOptions& options) {
   TORCH_CHECK(outputs.size() == inputs.size(), "softib: ", outputs.size(), " outputs for ", inputs.size(), " inputs");
-  WorkPointer last;
-  for (std::size_t i = 0; i < outputs.size(); ++i) last = _reduce_scatter_base(outputs[i], inputs[i], options);
-  return last;
+  std::vector<Tensors> parts;
+  for (std::size_t i = 0; i < outputs.size(); ++i) parts.push_back(parts_of(inputs[i], outputs[i], size_));
+  return scatter_reduced(
+      {OpType::_REDUCE_SCATTER_BASE, "softib:reduce_scatter", options.timeout, {outputs}, {}, {}, {}}, outputs, parts,
+      options.reduceOp);
 }
-#endif
 
 WorkPointer Group::barrier(const ::c10d::BarrierOptions& options) {
   ++collectives_;

@@ -46,6 +46,7 @@ Group::Group(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int size,
       store_(store),
       timeout_(timeout),
       runner_(std::make_shared<Runner>(meet(*store, {rank, size}, timeout))) {
+  init();
   const std::scoped_lock lock(groups_mutex());
   groups().push_back(this);
 }
@@ -55,8 +56,12 @@ Group::~Group() {
     const std::scoped_lock lock(groups_mutex());
     std::erase(groups(), this);
   }
+  stop("the process group was destroyed");
+}
+
+void Group::stop(const std::string& why) {
   const WithoutInterpreter free;
-  runner_->stop("the process group was destroyed");
+  runner_->stop(why);
 }
 
 void Group::stop_all() {
@@ -101,7 +106,30 @@ WorkPointer Group::launch(Order order) {
     }
   };
   runner_->submit(std::move(task));
+  return noted(std::move(work));
+}
+
+WorkPointer Group::noted(WorkPointer work) {
+  const std::scoped_lock lock(batching_);
+  if (batch_) batch_->push_back(work);
   return work;
+}
+
+void Group::start_batch() {
+  const std::scoped_lock lock(batching_);
+  TORCH_CHECK(!batch_, "softib: coalescing has been started already");
+  batch_.emplace();
+}
+
+WorkPointer Group::end_batch() {
+  std::vector<WorkPointer> works;
+  {
+    const std::scoped_lock lock(batching_);
+    TORCH_CHECK(batch_, "softib: coalescing ends that was not started");
+    works = std::move(*batch_);
+    batch_.reset();
+  }
+  return GroupWork::of_all(runner_, rank_, works);
 }
 
 WorkPointer Group::send(Tensors& tensors, int to, int tag) {
@@ -113,7 +141,7 @@ WorkPointer Group::send(Tensors& tensors, int to, int tag) {
   runner_->send(
       static_cast<u32>(to), static_cast<u32>(tag), data.memory(), bytes_of(tensor),
       [work, data](const coll::Error* error) { work->end(error); }, work.get());
-  return work;
+  return noted(std::move(work));
 }
 
 WorkPointer Group::receive(Tensors& tensors, std::optional<int> from, int tag) {
@@ -132,7 +160,7 @@ WorkPointer Group::receive(Tensors& tensors, std::optional<int> from, int tag) {
   };
   letter.owner = work.get();
   runner_->receive(std::move(letter));
-  return work;
+  return noted(std::move(work));
 }
 
 WorkPointer Group::recv(Tensors& tensors, int from, int tag) {
@@ -145,8 +173,40 @@ WorkPointer Group::recvAnysource(Tensors& tensors, int tag) { return receive(ten
 void Group::monitoredBarrier(const ::c10d::BarrierOptions& options, bool name_all) {
   std::vector<std::string> names;
   for (int rank = 0; rank < size_; ++rank) names.push_back(runner_->name_of(static_cast<u32>(rank)));
-  const milliseconds timeout = options.timeout.count() > 0 ? options.timeout : timeout_;
+  const milliseconds timeout = options.timeout.count() > 0 ? options.timeout : timeout_.load();
   monitored_barrier(*store_, {rank_, size_}, {++monitored_, timeout, name_all}, names);
 }
+
+c10::intrusive_ptr<GroupBase> Group::split(const c10::intrusive_ptr<::c10d::Store>& store,
+                                           const std::vector<int>& ranks, const BaseOptions& options) {
+  for (const int rank : ranks) check_root(rank);
+  const auto mine = std::find(ranks.begin(), ranks.end(), rank_);
+  if (mine == ranks.end()) return {};
+  return merge(store, options, static_cast<int>(mine - ranks.begin()), static_cast<int>(ranks.size()));
+}
+
+c10::intrusive_ptr<GroupBase> Group::merge(const c10::intrusive_ptr<::c10d::Store>& store, const BaseOptions& options,
+                                           const int& rank, const int& size) {
+  const bool given = options.defined() && options->timeout.count() > 0;
+  return c10::make_intrusive<Group>(store, rank, size, given ? options->timeout : timeout_.load());
+}
+
+Group::BaseOptions Group::getBackendOptions() {
+  return c10::make_intrusive<GroupBase::Options>(getBackendName(), timeout_.load());
+}
+
+void Group::setTimeout(milliseconds timeout) {
+  TORCH_CHECK(timeout.count() > 0, "softib: a time-out of ", timeout.count(), " ms: it must be longer than nothing");
+  timeout_ = timeout;
+  runner_->set_timeout(timeout);
+}
+
+#if SOFTIB_TORCH_FROM(2, 8)
+::c10d::ErrorType Group::getError() {
+  const std::optional<coll::Error> error = failure();
+  if (!error) return ::c10d::ErrorType::SUCCESS;
+  return error->code == coll::Code::remote_error ? ::c10d::ErrorType::REMOTE_ERROR : ::c10d::ErrorType::COMM_ERROR;
+}
+#endif
 
 }  // namespace softib::pytorch

@@ -110,13 +110,13 @@ std::optional<DataType> data_type_of(ScalarType type) {
       return DataType::float64;
     case ScalarType::BFloat16:
       return DataType::bfloat16;
-#if SOFTIB_TORCH_2 && TORCH_VERSION_MINOR >= 1
+#if SOFTIB_TORCH_FROM(2, 1)
     case ScalarType::Float8_e4m3fn:
       return DataType::float8_e4m3;
     case ScalarType::Float8_e5m2:
       return DataType::float8_e5m2;
 #endif
-#if SOFTIB_TORCH_2 && TORCH_VERSION_MINOR >= 3
+#if SOFTIB_TORCH_FROM(2, 3)
     case ScalarType::UInt32:
       return DataType::uint32;
     case ScalarType::UInt64:
@@ -130,6 +130,9 @@ std::optional<DataType> data_type_of(ScalarType type) {
 // The type in whose elements another one is combined.
 ScalarType combined_as(ScalarType type, ReduceType op) {
   if (type == ScalarType::Short) return ScalarType::Int;
+#if SOFTIB_TORCH_FROM(2, 3)
+  if (type == ScalarType::UInt16) return ScalarType::Int;
+#endif
   if (!at::isComplexType(type)) return type;
   TORCH_CHECK(op == ReduceType::SUM || op == ReduceType::AVG || op == ReduceType::PREMUL_SUM,
               "softib: complex numbers are summed or averaged, nothing else");

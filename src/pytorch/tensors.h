@@ -60,7 +60,7 @@ struct Combining {
   // The collectives know no such operator: every part is moved, and combined where it is wanted.
   bool bitwise = false;
   ::c10d::ReduceOp::RedOpType op = ::c10d::ReduceOp::SUM;
-  // Elements are combined as these instead: int16 as int32, complex numbers as pairs.
+  // Elements are combined as these instead: 16-bit integers as int32, complex numbers as pairs.
   at::ScalarType as = at::ScalarType::Float;
   at::ScalarType given = at::ScalarType::Float;
 };

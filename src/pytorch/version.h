@@ -1,20 +1,42 @@
 // What differs between the versions of PyTorch that this is built with: 1.13 derives backends from ProcessGroup, 2.x
-// from Backend, and their arguments changed here and there.
+// from Backend, which got new functions now and then.
 #pragma once
 
 #include <torch/version.h>
 
-#if TORCH_VERSION_MAJOR >= 2
-#define SOFTIB_TORCH_2 1
+// A preprocessor test for at least that version. Where it isn't known which version brought something, the first one
+// whose headers were seen to have it counts: before that PyTorch's own answer stands.
+#define SOFTIB_TORCH_FROM(major, minor) \
+  (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
+
+#define SOFTIB_TORCH_2 SOFTIB_TORCH_FROM(2, 0)
+
+#if SOFTIB_TORCH_2
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #else
-#define SOFTIB_TORCH_2 0
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #endif
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
+
+// `override` from that version on. What newer versions ask for is there in all of them, so that 1.13's tests run it.
+#if SOFTIB_TORCH_FROM(2, 2)  // sparse and coalesced collectives that ProcessGroup's dispatcher calls
+#define SOFTIB_OVERRIDES_FROM_2_2 override
+#else
+#define SOFTIB_OVERRIDES_FROM_2_2
+#endif
+#if SOFTIB_TORCH_FROM(2, 8)  // abort(), shutdown(), which destroy_process_group() calls, getError()
+#define SOFTIB_OVERRIDES_FROM_2_8 override
+#else
+#define SOFTIB_OVERRIDES_FROM_2_8
+#endif
+#if SOFTIB_TORCH_FROM(2, 10)  // split(), merge(), getBackendOptions(), setTimeout()
+#define SOFTIB_OVERRIDES_FROM_2_10 override
+#else
+#define SOFTIB_OVERRIDES_FROM_2_10
+#endif
 
 namespace softib::pytorch {
 
@@ -24,13 +46,21 @@ using GroupBase = ::c10d::Backend;
 using GroupBase = ::c10d::ProcessGroup;
 #endif
 
-// The factor of a premultiplied sum; a tensor's if it was given as one.
-inline double factor_of(const ::c10d::NCCLPreMulSumSupplement& supplement) {
-#if SOFTIB_TORCH_2
-  if (supplement.tensor_factor.defined()) return supplement.tensor_factor.item().toDouble();
+// Of a work that stands for several.
+#if SOFTIB_TORCH_FROM(2, 2)
+constexpr auto coalesced_type = ::c10d::OpType::COALESCED;
 #else
-  if (!supplement.tensor_factors.empty()) return supplement.tensor_factors[0].item().toDouble();
+constexpr auto coalesced_type = ::c10d::OpType::UNKNOWN;
 #endif
+
+// The factor of a premultiplied sum; a tensor's if it was given as one.
+template <typename Supplement>
+double factor_of(const Supplement& supplement) {
+  if constexpr (requires { supplement.tensor_factor; }) {
+    if (supplement.tensor_factor.defined()) return supplement.tensor_factor.item().toDouble();
+  } else {
+    if (!supplement.tensor_factors.empty()) return supplement.tensor_factors[0].item().toDouble();
+  }
   return supplement.double_factor;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
 #include <stdexcept>
 
 namespace softib::pytorch {
@@ -18,11 +19,37 @@ c10::intrusive_ptr<c10::ivalue::Future> future_for(const std::vector<Tensors>& r
 
 GroupWork::GroupWork(std::shared_ptr<Runner> runner, int rank, ::c10d::OpType type, const char* title,
                      std::vector<Tensors> results, const Tensors& inputs)
-    : Work(rank, type, title, c10::optional<std::vector<at::Tensor>>(inputs)),
+    : Work(rank, type, title, inputs),
       runner_(std::move(runner)),
       title_(title),
       results_(std::move(results)),
       future_(future_for(results_)) {}
+
+c10::intrusive_ptr<GroupWork> GroupWork::of_all(std::shared_ptr<Runner> runner, int rank,
+                                                const std::vector<c10::intrusive_ptr<::c10d::Work>>& parts) {
+  auto all = c10::make_intrusive<GroupWork>(std::move(runner), rank, coalesced_type, "softib:coalesced",
+                                            std::vector<Tensors>{}, Tensors{});
+  struct Progress {
+    std::mutex mutex;  // of what follows
+    std::size_t left;
+    std::exception_ptr failure;
+  };
+  auto progress = std::make_shared<Progress>();
+  progress->left = parts.size();
+  if (parts.empty()) all->end_with(nullptr);
+  for (const auto& part : parts)
+    part->getFuture()->addCallback([all, progress](c10::ivalue::Future& done) {
+      std::exception_ptr failure;
+      {
+        const std::scoped_lock lock(progress->mutex);
+        if (done.hasError() && !progress->failure) progress->failure = done.exception_ptr();
+        if (--progress->left != 0) return;
+        failure = progress->failure;
+      }
+      all->end_with(failure);
+    });
+  return all;
+}
 
 // Waiting moves the group's tasks on: no other thread has to be woken.
 bool GroupWork::wait(std::chrono::milliseconds timeout) {
@@ -58,14 +85,20 @@ c10::IValue GroupWork::value() const {
 }
 
 void GroupWork::end(const coll::Error* error) {
-  if (error != nullptr) {
-    const auto thrown = std::make_exception_ptr(std::runtime_error(fmt::format("{}: {}", title_, error->text)));
-    finish(thrown);
-    future_->setError(thrown);
-    return;
-  }
-  finish();
-  future_->markCompleted(value());
+  if (error == nullptr) return end_with(nullptr);
+  end_with(std::make_exception_ptr(std::runtime_error(fmt::format("{}: {}", title_, error->text))));
+}
+
+void GroupWork::end_with(const std::exception_ptr& failure) {
+  finish(failure);
+#if SOFTIB_TORCH_FROM(2, 6)
+  outcome_->markCompleted(
+      static_cast<i64>(failure == nullptr ? ::c10d::WorkResult::SUCCESS : ::c10d::WorkResult::COMM_ERROR));
+#endif
+  if (failure != nullptr)
+    future_->setError(failure);
+  else
+    future_->markCompleted(value());
 }
 
 }  // namespace softib::pytorch

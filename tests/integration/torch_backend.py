@@ -19,8 +19,8 @@ from softib_fabric import ROOT, free_port
 from suite import Skip, Suite, check, new_parser
 
 PYTHON = "/usr/bin/python3"
-GOOD = ("collectives", "messages", "works", "groups", "by_environment", "ddp", "zero", "fsdp", "wait_with_limit",
-        "monitored", "monitored_by_one")
+GOOD = ("collectives", "messages", "works", "groups", "newer", "by_environment", "ddp", "zero", "fsdp",
+        "wait_with_limit", "monitored", "monitored_by_one")
 FULL = False
 
 
@@ -88,6 +88,10 @@ def an_absent_rank_is_named(fabric):
     check(re.search(r"rank 1 on host1 .* takes no part", output[0]), output[0])
 
 
+def an_absent_rank_is_named_after_a_time_out_set_later(fabric):
+    run_cases(fabric, 2, "absent_later")
+
+
 def a_killed_rank_is_named(fabric):
     output = run_cases(fabric, 2, "killed", killed=(1,))
     check("rank 1 on host1" in output[0], output[0])
@@ -95,7 +99,7 @@ def a_killed_rank_is_named(fabric):
 
 def every_failure_with_four_ranks(fabric):
     need_full()
-    for case in ("absent", "absent_from_receive", "late", "killed"):
+    for case in ("absent", "absent_later", "absent_from_receive", "late", "killed"):
         output = run_cases(fabric, 4, case, killed=(3,) if case == "killed" else ())
         print("".join(f"  {case}: {line}\n" for line in output[0].splitlines() if "rank 3 on host1" in line), end="")
 
@@ -114,8 +118,9 @@ def training_is_as_in_one_process(fabric):
     print("".join(f"  {line}\n" for line in output.splitlines() if "loss " in line and "->" in line), end="")
 
 
-CASES = (two_ranks_on_two_hosts, an_absent_rank_is_named, a_killed_rank_is_named, training_is_as_in_one_process,
-         four_ranks_on_two_hosts, four_ranks_over_tcp, every_failure_with_four_ranks)
+CASES = (two_ranks_on_two_hosts, an_absent_rank_is_named, an_absent_rank_is_named_after_a_time_out_set_later,
+         a_killed_rank_is_named, training_is_as_in_one_process, four_ranks_on_two_hosts, four_ranks_over_tcp,
+         every_failure_with_four_ranks)
 
 
 def main():

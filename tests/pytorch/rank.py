@@ -31,8 +31,8 @@ folder = pathlib.Path(sys.argv[1])
 stores = itertools.count()
 
 
-def new_store():
-    return dist.FileStore(str(folder / f"store{next(stores)}"), size)
+def new_store(users=size):
+    return dist.FileStore(str(folder / f"store{next(stores)}"), users)
 
 
 def join(seconds=60):
@@ -359,7 +359,7 @@ def groups():
     softib_torch.monitored_barrier()
     dist.destroy_process_group()
     if rank % 2 == 0:
-        evens.stop()
+        softib_torch.stop(evens)
         error = raised(lambda: evens.allreduce([torch.ones(1)]).wait())
         assert "the process group was stopped" in error, error
 
@@ -370,6 +370,94 @@ def by_environment():
     tensor = torch.ones(1)
     dist.all_reduce(tensor)
     assert tensor.item() == size
+
+
+# -- what PyTorch 2.x asks of a backend, and 1.13 doesn't
+
+
+def newer():
+    join()
+    backend = softib_torch.backend_of()
+    assert isinstance(backend, softib_torch.SoftibGroup)
+    for case in (coalesced_reduce_scatter, coalesced_all_gather, coalescing, splitting):
+        case(backend)
+
+
+def coalesced_reduce_scatter(backend):
+    """Tensors of several types, one of them empty."""
+    shapes = ((40_000,), torch.float32), ((0,), torch.float32), ((2, 3), torch.int64), ((1,), torch.bfloat16)
+    for op in (dist.ReduceOp.SUM, dist.ReduceOp.AVG, dist.ReduceOp.MAX):
+        given = [[all_values((size, *shape), dtype, 60 + i)[of] for i, (shape, dtype) in enumerate(shapes)]
+                 for of in range(size)]
+        outputs = [torch.full(shape, 9, dtype=dtype) for shape, dtype in shapes]
+        work = backend.reduce_scatter_tensor_coalesced(outputs, given[rank], op)
+        assert work.wait() and len(work.result()) == len(shapes)
+        for i, output in enumerate(outputs):
+            same(output, combined([given[of][i][rank] for of in range(size)], op), f"coalesced reduce_scatter {op} {i}")
+    error = raised(lambda: backend.reduce_scatter_tensor_coalesced([torch.ones(2)], [torch.ones(2 * size + 1)]))
+    assert f"the input has {2 * size + 1} elements, not {size} times 2" in error, error
+
+
+def coalesced_all_gather(backend):
+    shapes = ((5, 7), torch.float64), ((0, 3), torch.float32), ((1,), torch.int16)
+    inputs = [[values(of, shape, dtype, 70 + i) for i, (shape, dtype) in enumerate(shapes)] for of in range(size)]
+    outputs = [torch.zeros(size, *shape, dtype=dtype) for shape, dtype in shapes]
+    assert backend.allgather_into_tensor_coalesced(outputs, inputs[rank]).wait()
+    for i, output in enumerate(outputs):
+        same(output, torch.stack([inputs[of][i] for of in range(size)]), f"coalesced all_gather {i}")
+    error = raised(lambda: backend.allgather_into_tensor_coalesced([torch.ones(size)], [torch.ones(1).double()]))
+    assert "different types" in error, error
+
+
+def coalescing(backend):
+    """One work for all that is asked for in between."""
+    tensors = [torch.full((1000,), float(rank + i)) for i in range(5)]
+    got = torch.zeros(50_000)
+    backend.start_coalescing()
+    assert "started already" in raised(backend.start_coalescing)
+    for tensor in tensors:
+        dist.all_reduce(tensor, async_op=True)
+    dist.irecv(got, (rank - 1) % size, tag=11)
+    dist.isend(torch.full((50_000,), float(rank)), (rank + 1) % size, tag=11)
+    work = backend.end_coalescing()
+    assert work.wait() and work.is_success()
+    for i, tensor in enumerate(tensors):
+        same(tensor, torch.full((1000,), float(sum(range(size)) + size * i)), f"coalesced all_reduce {i}")
+    same(got, torch.full((50_000,), float((rank - 1) % size)), "coalesced message")
+    backend.start_coalescing()
+    assert backend.end_coalescing().wait()
+    assert "was not started" in raised(backend.end_coalescing)
+    wrong_size_among_several(backend)
+
+
+def wrong_size_among_several(backend):
+    peer, ones = rank ^ 1, torch.ones(1)
+    backend.start_coalescing()
+    dist.isend(torch.zeros(40), peer, tag=12)
+    dist.irecv(torch.zeros(39), peer, tag=12)
+    dist.all_reduce(ones, async_op=True)
+    work = backend.end_coalescing()
+    error = raised(work.wait)
+    assert f"rank {peer} sent 160 bytes" in error and not work.is_success(), error
+    assert ones.item() == size, "the work was done before all of its parts were"
+
+
+def splitting(backend):
+    """Of two groups, each rank is in one; the second numbers its ranks backwards."""
+    evens, odds = list(range(0, size, 2)), list(range(1, size, 2))[::-1]
+    parts = [backend.split(dist.PrefixStore(name, store), ranks)
+             for name, store, ranks in (("evens", new_store(len(evens)), evens), ("odds", new_store(len(odds)), odds))]
+    mine, members = (parts[0], evens) if rank % 2 == 0 else (parts[1], odds)
+    assert parts[1 - rank % 2] is None
+    assert (mine.rank(), mine.size()) == (members.index(rank), len(members))
+    tensor = torch.full((3,), float(rank))
+    mine.allreduce([tensor]).wait()
+    same(tensor, torch.full((3,), float(sum(members))), f"split into {members}")
+    assert "no rank" in raised(lambda: backend.split(new_store(1), [size]))
+    mine.abort()
+    assert "was aborted" in raised(lambda: mine.allreduce([tensor]).wait()) and "was aborted" in mine.failure()
+    assert backend.failure() is None
+    dist.all_reduce(tensor)  # nothing else has ended
 
 
 # -- training
@@ -491,6 +579,21 @@ def absent():
     later = raised(lambda: dist.all_reduce(torch.ones(1)))
     assert f"rank {size - 1} on " in later, later
     print(error, flush=True)
+    if rank == 0:
+        tell("told")
+
+
+def absent_later():
+    """A time-out that is set later counts, and after it the reason is known."""
+    join()
+    backend = softib_torch.backend_of()
+    backend.set_timeout(datetime.timedelta(seconds=2))
+    if rank == size - 1:
+        return await_word("told")
+    error = raised(lambda: dist.all_reduce(torch.ones(1)))
+    assert f"rank {size - 1} on " in error and "takes no part" in error, error
+    assert f"rank {size - 1} on " in backend.failure(), backend.failure()
+    assert "longer than nothing" in raised(lambda: backend.set_timeout(datetime.timedelta(0)))
     if rank == 0:
         tell("told")
 
