@@ -19,7 +19,7 @@ from softib_fabric import ROOT, free_port
 from suite import Skip, Suite, check, new_parser
 
 PYTHON = "/usr/bin/python3"
-GOOD = ("collectives", "messages", "works", "groups", "newer", "by_environment", "ddp", "zero", "fsdp",
+GOOD = ("collectives", "messages", "works", "groups", "newer", "modern", "by_environment", "ddp", "zero", "fsdp",
         "wait_with_limit", "monitored", "monitored_by_one")
 FULL = False
 
