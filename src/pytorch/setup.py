@@ -22,8 +22,8 @@ from setuptools.command.sdist import sdist
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GIVEN = os.environ.get("SOFTIB_BUILD_DIR")
 BUILD = (ROOT / (GIVEN or "build/wheel")).resolve()
-PACKAGES = ("g++ cmake pkg-config libfmt-dev libhwy-dev libibverbs-dev libibumad-dev libtorch-dev pybind11-dev "
-            "python3-dev")
+PACKAGES = ("g++ cmake pkg-config libexpected-dev libfmt-dev libhwy-dev libibverbs-dev libibumad-dev libtorch-dev "
+            "pybind11-dev python3-dev")
 
 
 def give_up(why):
