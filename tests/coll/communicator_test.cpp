@@ -582,6 +582,59 @@ TEST(Communicator, WhatEndsWhileARankLiesDownToSleepIsSeen) {
   });
 }
 
+// Its first receive fails at once; why that is it tells after some turns.
+class TellsLater final : public Transport {
+ public:
+  explicit TellsLater(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
+  [[nodiscard]] const char* name() const override { return inner_->name(); }
+  void send(Send& send) override { inner_->send(send); }
+  void receive(Receive& receive) override {
+    if (failed_peer_) return inner_->receive(receive);
+    failed_peer_ = receive.peer;
+    receive.state = State::failed;
+  }
+  void release(Receive& receive) override { inner_->release(receive); }
+  bool progress() override {
+    if (failed_peer_) ++turns_;
+    return inner_->progress();
+  }
+  void give_up(u32 peer) override { inner_->give_up(peer); }
+  [[nodiscard]] std::optional<PeerFailure> broken() override {
+    if (turns_ < 3 || std::exchange(told_, true)) return std::nullopt;
+    return PeerFailure{*failed_peer_, {Code::invalid_usage, "16 bytes where 8 were expected"}};
+  }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+  std::optional<u32> failed_peer_;
+  u32 turns_ = 0;
+  bool told_ = false;
+};
+
+TEST(Communicator, WhyAMessageFailedIsWaitedFor) {
+  World world(seed_of_test());
+  const UniqueId id = world.new_id();
+  World::run_threads(2, [&](u32 rank) {
+    Ground ground = world.ground();
+    ground.connect = [connect = ground.connect, rank](Bootstrap& bootstrap, const Environment& environment) {
+      Outcome<Links> links = connect(bootstrap, environment);
+      for (auto& transport : links->routes.transports)
+        if (rank == 0) transport = std::make_unique<TellsLater>(std::move(transport));
+      return links;
+    };
+    const auto communicator = Communicator::create_on(ground, id, 2, rank, {std::chrono::seconds(10), "patient"});
+    ASSERT_TRUE(communicator) << communicator.error().text;
+    i32 sum = 1;
+    const Started started = (*communicator)->start_all_reduce(&sum, &sum, 1, {DataType::int32});
+    ASSERT_TRUE(started) << started.error().text;
+    const Done done = (*communicator)->wait(*started);
+    // Without a word from rank 0's transport rank 1 may have all it needs.
+    if (rank == 1 && done) return;
+    ASSERT_FALSE(done);
+    EXPECT_NE(done.error().text.find("16 bytes where 8 were expected"), std::string::npos) << done.error().text;
+  });
+}
+
 // What a rank's transport was told of its runs' buffers.
 struct Loans {
   std::multiset<std::pair<const std::byte*, u64>> out;

@@ -210,7 +210,8 @@ bool Communicator::Body::look_around() {
   return !fate_.has_ended();
 }
 
-// A message failed. If its peer has ended, or ended the communicator, the bootstrap knows it better, and soon.
+// A message failed. If its peer has ended, or ended the communicator, the bootstrap knows it better, and soon. The way
+// that it went may need turns until it has told the peer and can tell here.
 bool Communicator::Body::look_at_trouble() {
   if (const auto& mismatch = executor_.mismatch()) {
     fail({Code::invalid_usage,
@@ -220,6 +221,7 @@ bool Communicator::Body::look_at_trouble() {
   }
   std::optional<Error> news;
   for (const auto end = Clock::now() + bootstrap_lag; !news && Clock::now() < end;) {
+    for (const auto& transport : links_.routes.transports) transport->progress();
     const int descriptor = bootstrap_->descriptor();
     Patience::sleep({&descriptor, 1}, true, bootstrap_lag);
     news = fate_.look();
