@@ -1,4 +1,6 @@
 // softib_coll.h over the C++ interface.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -48,7 +50,7 @@ softibResult_t failed(const coll::Error& error) {
   return static_cast<softibResult_t>(error.code);
 }
 
-softibResult_t misused(const char* text) { return failed({coll::Code::invalid_argument, text}); }
+softibResult_t misused(std::string text) { return failed({coll::Code::invalid_argument, std::move(text)}); }
 
 template <typename T>
 softibResult_t result_of(const coll::Outcome<T>& outcome) {
@@ -238,7 +240,7 @@ softibResult_t softibGetUniqueId(softibUniqueId_t* id) {
 softibResult_t softibCommInitRankConfig(softibComm_t* comm, int nranks, softibUniqueId_t id, int rank,
                                         const softibConfig_t* config) {
   if (comm == nullptr) return misused("no place for the communicator");
-  if (nranks < 1 || rank < 0 || rank >= nranks) return misused("no such rank");
+  if (nranks < 1 || rank < 0 || rank >= nranks) return misused(fmt::format("rank {} of {} ranks", rank, nranks));
   if (group.depth != 0) return failed({coll::Code::invalid_usage, "communicators are not made in groups"});
   coll::Config chosen;
   if (config != nullptr && config->size != sizeof *config) return misused("a configuration of another version");

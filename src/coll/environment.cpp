@@ -1,5 +1,8 @@
 #include "coll/environment.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -8,6 +11,9 @@
 #include <limits>
 #include <mutex>
 #include <set>
+#include <tl/expected.hpp>
+
+#include "base/edit_distance.h"
 
 namespace softib::coll {
 
@@ -114,35 +120,51 @@ bool set_timeout(std::string_view value, Environment& environment) {
   return true;
 }
 
-std::optional<AlgorithmRule> algorithm_rule(std::string_view text) {
+tl::expected<AlgorithmRule, std::string> algorithm_rule(std::string_view text) {
   AlgorithmRule rule;
   const std::size_t colon = text.find(':');
   if (colon != std::string_view::npos) {
-    rule.collective = collective_from_name(text.substr(0, colon));
-    if (!rule.collective) return std::nullopt;
+    const std::string_view name = text.substr(0, colon);
+    rule.collective = collective_from_name(name);
+    if (!rule.collective) return tl::unexpected(fmt::format("no collective is called '{}'", name));
     text.remove_prefix(colon + 1);
   }
   rule.all_but = take_prefix(text, '^');
   for (std::string_view name : split_list(text, ',')) {
+    const std::vector<Algorithm> named = algorithms_from_name(name);
+    if (named.empty()) return tl::unexpected(fmt::format("no algorithm is called '{}'", name));
     const std::size_t before = rule.algorithms.size();
-    for (const Algorithm algorithm : algorithms_from_name(name))
+    for (const Algorithm algorithm : named)
       if (!rule.collective || find_algorithm(*rule.collective, algorithm) != nullptr)
         rule.algorithms.push_back(algorithm);
-    if (rule.algorithms.size() == before) return std::nullopt;
+    if (rule.algorithms.size() == before)
+      return tl::unexpected(fmt::format("{} isn't done by {}, but by {}", name_of(*rule.collective), name,
+                                        algorithm_names_for(*rule.collective)));
   }
-  if (rule.algorithms.empty()) return std::nullopt;
+  if (rule.algorithms.empty()) return tl::unexpected(std::string("it names no algorithm"));
   return rule;
 }
 
-bool set_algorithms(std::string_view value, Environment& environment) {
+tl::expected<std::vector<AlgorithmRule>, std::string> algorithm_rules(std::string_view value) {
   std::vector<AlgorithmRule> rules;
   for (std::string_view part : split_list(value, ';')) {
     auto rule = algorithm_rule(part);
-    if (!rule) return false;
+    if (!rule) return tl::unexpected(rule.error());
     rules.push_back(std::move(*rule));
   }
-  environment.algo = std::move(rules);
-  return !environment.algo.empty();
+  if (rules.empty()) return tl::unexpected(std::string("it names no algorithm"));
+  return rules;
+}
+
+bool set_algorithms(std::string_view value, Environment& environment) {
+  auto rules = algorithm_rules(value);
+  if (rules) environment.algo = std::move(*rules);
+  return rules.has_value();
+}
+
+std::string fault_of_algorithms(std::string_view value) {
+  const auto rules = algorithm_rules(value);
+  return rules ? std::string() : rules.error();
 }
 
 using E = Environment;
@@ -180,7 +202,7 @@ constexpr Variable variable_table[]{
      "to leave out; there are ring, recursive_doubling, halving_doubling, double_tree, direct, one_shot, hierarchical, "
      "bruck, pairwise, recursive_halving, binomial, chain, scatter_all_gather, reduce_scatter_gather, dissemination, "
      "innetwork",
-     set_algorithms},
+     set_algorithms, fault_of_algorithms},
     {"SOFTIB_TUNING_FILE", "a file name", set_text<&E::tuning_file>},
     {"SOFTIB_TIMEOUT", "seconds, more than 0", set_timeout},
     {"SOFTIB_CHECKS", "0 or 1", set_switch<&E::checks>},
@@ -258,12 +280,33 @@ std::size_t NameFilter::place(std::string_view name, u32 port) const {
 
 std::span<const Variable> variables() { return variable_table; }
 
+std::vector<std::string> misspelt_variables(const char* const* environment) {
+  constexpr std::string_view host_of_process = "SOFTIB_HOST";  // another one of SoftIB's, near SOFTIB_HOSTID
+  constexpr std::size_t slip = 2;
+  std::vector<std::string> complaints;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry(*environment);
+    const std::string_view name = entry.substr(0, entry.find('='));
+    if (!name.starts_with("SOFTIB_") || name == host_of_process) continue;
+    const auto by_distance = [&](const Variable& a, const Variable& b) {
+      return edit_distance(name, a.name) < edit_distance(name, b.name);
+    };
+    const Variable& nearest = *std::min_element(std::begin(variable_table), std::end(variable_table), by_distance);
+    const std::size_t distance = edit_distance(name, nearest.name);
+    if (distance > 0 && distance <= slip)
+      complaints.push_back(fmt::format("{} is no variable; did you mean {}?", name, nearest.name));
+  }
+  return complaints;
+}
+
 Environment Environment::parse(const Lookup& lookup, std::vector<std::string>* complaints) {
   Environment environment;
   for (const Variable& variable : variable_table) {
     const auto value = lookup(variable.name);
     if (!value || value->empty() || variable.set(*value, environment) || !complaints) continue;
-    complaints->push_back(fmt::format("{}={} is ignored: allowed is {}", variable.name, *value, variable.allowed));
+    const std::string fault = variable.fault != nullptr ? variable.fault(*value) + "; " : "";
+    complaints->push_back(
+        fmt::format("{}={} is ignored: {}allowed is {}", variable.name, *value, fault, variable.allowed));
   }
   return environment;
 }
@@ -276,7 +319,7 @@ std::optional<std::string> Environment::look_up(const char* name) {
 }
 
 Environment Environment::read() {
-  std::vector<std::string> complaints;
+  std::vector<std::string> complaints = misspelt_variables(environ);
   Environment environment = parse(look_up, &complaints);
   for (const std::string& complaint : complaints)
     if (is_first_complaint(complaint)) log::warn(log::no_rank, "{}", complaint);

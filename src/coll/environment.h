@@ -97,9 +97,15 @@ struct Variable {
   const char* allowed;  // for the complaint
   // false: not allowed, and nothing was changed.
   bool (*set)(std::string_view value, Environment& environment);
+  // What is wrong with a value that isn't allowed, where more is to be said than what is.
+  std::string (*fault)(std::string_view value) = nullptr;
 };
 
 [[nodiscard]] std::span<const Variable> variables();
+
+// "SOFTIB_IB_MR_CACHES is no variable; did you mean SOFTIB_IB_MR_CACHE?": of those that only a slip of the pen tells
+// from one of the table, in an environment as execve() has it.
+[[nodiscard]] std::vector<std::string> misspelt_variables(const char* const* environment);
 
 // "NAME=VALUE" in the text of a configuration file.
 [[nodiscard]] std::optional<std::string> find_setting(std::string_view text, std::string_view name);

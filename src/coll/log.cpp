@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "coll/environment.h"
+#include "coll/softib_coll.h"
 
 namespace softib::coll {
 
@@ -119,6 +120,15 @@ std::string expand_file_name(std::string_view pattern) {
     }
   }
   return name;
+}
+
+void tell_version() {
+  static std::atomic<bool> told{false};
+  const bool wanted =
+      enabled(LogLevel::version) && (!enabled(LogLevel::warn) || enabled(LogLevel::info, Subsystem::init));
+  if (wanted && !told.exchange(true))
+    detail::write(LogLevel::version, no_rank,
+                  fmt::format("{}.{}.{}", SOFTIB_COLL_MAJOR, SOFTIB_COLL_MINOR, SOFTIB_COLL_PATCH));
 }
 
 void configure(const LogSettings& settings) {

@@ -53,6 +53,9 @@ void configure(const LogSettings& settings);
 [[nodiscard]] std::string host_name();
 [[nodiscard]] std::string expand_file_name(std::string_view pattern);
 
+// "version 0.1.0", once for a process: with VERSION, and from INFO on.
+void tell_version();
+
 namespace detail {
 // The level in the low byte, subsystems above; `unread` before the first use.
 inline constexpr u64 unread = ~u64{0};

@@ -6,28 +6,14 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <numeric>
 #include <set>
 
+#include "base/edit_distance.h"
 #include "fabric/error.h"
 
 namespace softib::fabric {
 
 namespace {
-
-// Levenshtein distance, one row at a time.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0U);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, change}));
-    }
-  }
-  return row.back();
-}
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -84,7 +70,7 @@ std::string hint(std::string_view word, const std::vector<std::string_view>& cho
   std::string_view nearest;
   size_t best = std::max<size_t>(2, word.size() / 3) + 1;
   for (std::string_view choice : choices)
-    if (size_t d = distance(lower(word.substr(0, 64)), lower(choice)); d < best) {
+    if (size_t d = edit_distance(lower(word.substr(0, 64)), lower(choice)); d < best) {
       best = d;
       nearest = choice;
     }

@@ -173,7 +173,8 @@ TEST(Environment, ABadValueIsToldOfWithWhatIsAllowed) {
     for (const std::string& value : values) {
       const auto complaints = parse_variables({{name, value}}).complaints;
       ASSERT_THAT(complaints, SizeIs(1)) << name << "=" << value;
-      EXPECT_THAT(complaints[0], HasSubstr(name + "=" + value + " is ignored: allowed is "));
+      EXPECT_THAT(complaints[0], HasSubstr(name + "=" + value + " is ignored: "));
+      EXPECT_THAT(complaints[0], HasSubstr("allowed is "));
     }
 }
 
@@ -197,6 +198,28 @@ TEST(Environment, WhoNamesNoAlgorithmIsToldOfAll) {
   ASSERT_THAT(complaints, SizeIs(1));
   for (const AlgorithmRow& row : algorithms())
     EXPECT_THAT(complaints[0], HasSubstr(" " + std::string(name_of(row.algorithm))));
+}
+
+TEST(Environment, TheWrongWordOfAlgorithmsIsNamed) {
+  const auto complaint = [](const char* value) {
+    const auto complaints = parse_variables({{"SOFTIB_ALGO", value}}).complaints;
+    return complaints.empty() ? std::string() : complaints[0];
+  };
+  EXPECT_THAT(complaint("ring,rong"), HasSubstr("is ignored: no algorithm is called 'rong'; allowed is "));
+  EXPECT_THAT(complaint("ring;reduces:ring"), HasSubstr("is ignored: no collective is called 'reduces'; "));
+  EXPECT_THAT(complaint("gather:ring"), HasSubstr("is ignored: gather isn't done by ring, but by binomial, direct; "));
+  EXPECT_THAT(complaint("^"), HasSubstr("is ignored: it names no algorithm; "));
+}
+
+TEST(Environment, MisspeltVariablesAreTold) {
+  const std::vector<const char*> environment{"SOFTIB_IB_MR_CACHES=1", "SOFTIB_SOKET_IFNAME=eth0",
+                                             "SOFTIB_DEBUG=INFO",     "SOFTIB_HOST=host0",
+                                             "SOFTIB_RUNTIME_DIR=/x", "SOFTIB_TESTS_MIN_BW=1",
+                                             "SOFTIB_P2P_DISABLE=1",  "SOFTIB_PROTO=LL",
+                                             "NCCL_ALGOS=ring",       nullptr};
+  EXPECT_THAT(misspelt_variables(environment.data()),
+              ElementsAre("SOFTIB_IB_MR_CACHES is no variable; did you mean SOFTIB_IB_MR_CACHE?",
+                          "SOFTIB_SOKET_IFNAME is no variable; did you mean SOFTIB_SOCKET_IFNAME?"));
 }
 
 TEST(Environment, AlgorithmsAsNcclNamesThem) {

@@ -128,12 +128,16 @@ TEST(TuningFile, ErrorsNameTheLine) {
     const auto lines = parse_tuning(text);
     return lines ? std::string() : lines.error().text;
   };
-  EXPECT_EQ(fault("\nall_reduce * * * ring\n"), "line 2: a line has 6 or 7 words");
+  EXPECT_EQ(
+      fault("\nall_reduce * * * ring\n"),
+      "line 2: a line has 6 or 7 words: collective, ranks, hosts, up to, algorithm, lanes and, if need be, window");
   EXPECT_EQ(fault("allreduces * * * ring 1"), "line 1: no collective is called allreduces");
   EXPECT_EQ(fault("all_reduce x * * ring 1"), "line 1: x is no number of ranks");
   EXPECT_EQ(fault("all_reduce * -1 * ring 1"), "line 1: -1 is no number of hosts");
   EXPECT_EQ(fault("all_reduce * * 1X ring 1"), "line 1: 1X is no size");
-  EXPECT_EQ(fault("all_reduce * * * bruck 1"), "line 1: all_reduce isn't done by bruck");
+  EXPECT_EQ(fault("all_reduce * * * bruck 1"),
+            "line 1: all_reduce isn't done by bruck, but by ring, recursive_doubling, halving_doubling, double_tree, "
+            "direct, one_shot, hierarchical, innetwork");
   EXPECT_EQ(fault("all_reduce * * * ring 0"), "line 1: lanes are numbers from 1 to 1000");
   EXPECT_EQ(fault("all_reduce * * * ring 1 1001"), "line 1: lanes are numbers from 1 to 1000");
   EXPECT_THAT(read_tuning_file("/nonexistent").error().text, HasSubstr("can't be read"));

@@ -99,9 +99,12 @@ Clock::time_point Reaching::end_of_round() const {
 
 Error Reaching::failure() const {
   const bool remote = is_over() || !is_hopeless();
+  const bool loopback = std::ranges::all_of(place_.addresses, &Address::is_loopback);
+  const char* over = loopback ? "; it is over, or who made the unique id has ended, or is on another host: these "
+                                "addresses are one's own host, and SOFTIB_SOCKET_IFNAME chooses other interfaces"
+                              : "; it is over, or who made the unique id has ended";
   return {remote ? Code::remote_error : Code::system_error,
-          fmt::format("can't reach the meeting at {}{}", results(),
-                      is_over() ? "; it is over, or who made the unique id has ended" : "")};
+          fmt::format("can't reach the meeting at {}{}", results(), is_over() ? over : "")};
 }
 
 std::string Reaching::results() const {

@@ -118,6 +118,7 @@ Outcome<std::unique_ptr<Communicator::Body>> Communicator::Body::create(
   if (seat.ranks == 0 || seat.rank >= seat.ranks)
     return refuse(Code::invalid_argument, fmt::format("rank {} of {} ranks", seat.rank, seat.ranks));
   Environment environment = Environment::read();
+  if (seat.rank == 0) log::tell_version();
   Config config = given;
   if (environment.timeout) config.timeout = *environment.timeout;
   auto bootstrap = ground.meet(id, {.ranks = seat.ranks, .rank = seat.rank, .obstacle = obstacle});

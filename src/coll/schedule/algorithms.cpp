@@ -102,6 +102,16 @@ std::vector<Algorithm> algorithms_from_name(std::string_view name) {
   return {};
 }
 
+std::string algorithm_names_for(Collective collective) {
+  std::string names;
+  for (const AlgorithmRow& row : algorithm_table) {
+    if (row.collective != collective) continue;
+    if (!names.empty()) names += ", ";
+    names += name_of(row.algorithm);
+  }
+  return names;
+}
+
 std::span<const AlgorithmRow> algorithms() { return algorithm_table; }
 
 const AlgorithmRow* find_algorithm(Collective collective, Algorithm algorithm) {

@@ -43,6 +43,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "coll/schedule/problem.h"
@@ -86,6 +87,8 @@ enum class Algorithm : u8 {
 [[nodiscard]] std::optional<Collective> collective_from_name(std::string_view name);
 // None: there is no such. NCCL's "Tree" is the double tree where there is one, else the binomial one.
 [[nodiscard]] std::vector<Algorithm> algorithms_from_name(std::string_view name);
+
+[[nodiscard]] std::string algorithm_names_for(Collective collective);  // "binomial, direct"
 
 // Do all blocks have to be of one count?
 enum class Counts : u8 { any, equal };

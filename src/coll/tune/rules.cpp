@@ -47,7 +47,8 @@ bool read_limit(std::string_view word, std::optional<T>& limit) {
 }
 
 std::string read_line(const std::vector<std::string>& words, TuningLine& line) {
-  if (words.size() < 6 || words.size() > 7) return "a line has 6 or 7 words";
+  if (words.size() < 6 || words.size() > 7)
+    return "a line has 6 or 7 words: collective, ranks, hosts, up to, algorithm, lanes and, if need be, window";
   const auto collective = collective_from_name(words[0]);
   if (!collective) return fmt::format("no collective is called {}", words[0]);
   line.collective = *collective;
@@ -64,7 +65,7 @@ std::string read_line(const std::vector<std::string>& words, TuningLine& line) {
     line.window = *window;
     return {};
   }
-  return fmt::format("{} isn't done by {}", words[0], words[4]);
+  return fmt::format("{} isn't done by {}, but by {}", words[0], words[4], algorithm_names_for(line.collective));
 }
 
 }  // namespace
