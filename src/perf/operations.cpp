@@ -58,14 +58,7 @@ coll::Request Operations::start(Placement placement, u64 number) {
   return must(collective_.start(group_, setting_, input(placement) + shift, output(placement) + shift));
 }
 
-void Operations::finish(coll::Request request) {
-  const auto begin = Clock::now();
-  auto done = group_.wait(request);
-  if (done) return;
-  const bool late = options_.timeout != 0 && seconds_since(begin) >= options_.timeout;
-  if (late) throw Stop{Exit::timeout, fmt::format("Test timeout ({}s): {}", options_.timeout, done.error().text)};
-  must(std::move(done));
-}
+void Operations::finish(coll::Request request) { perf::finish(group_, request, options_.timeout); }
 
 void Operations::run_one(Placement placement, u64 number) {
   finish(start(placement, number));

@@ -25,7 +25,9 @@ constexpr const char* footer =
     "  SOFTIB_TESTS_ALLTOALLV_MATRIX_FILE      who sends how many bytes to whom; ..._MATRIX_SCALE multiplies them\n"
     "  SOFTIB_TESTS_ALLTOALLV_PRINT_SUMMARY=1  bandwidths by rank\n"
     "\n"
-    "Exit codes: 0 good, 3 the library failed, 4 time-out, 5 not implemented, 6 wrong usage, 7 wrong values.\n"
+    "Exit codes: 0 good, 1 no memory or no process, 3 the library failed, 4 time-out, 6 wrong usage, 7 wrong values "
+    "or\n"
+    "too slow, 255 no session on a host of --hosts.\n"
     "\n"
     "Examples:\n"
     "  all_reduce_perf -b 8 -e 128M -f 2 -np 2\n"
@@ -69,9 +71,10 @@ template <typename T, typename FromName>
 void add_name(CLI::App& app, const char* names, std::optional<T>& value, FromName from_name, const char* what) {
   app.add_option_function<std::string>(
          names,
-         [&value, names, from_name](const std::string& text) {
+         [&value, names, from_name, what](const std::string& text) {
            value = from_name(text);
-           if (!value && text != "all") throw CLI::ValidationError(names, fmt::format("there is no '{}'", text));
+           if (!value && text != "all")
+             throw CLI::ValidationError(names, fmt::format("there is no '{}'; there are {}", text, what));
          },
          what)
       ->type_name("NAME");
@@ -125,6 +128,7 @@ void add_rest(CLI::App& app, Options& options, u32& registration, bool& ordinary
       ->check(CLI::Range(1U, 65536U))
       ->type_name("N");
   app.add_option("--hosts", options.hosts, "Start them on these hosts, by default one on each")
+      ->check(names_hosts, "")
       ->type_name("HOST[:SLOTS],...");
   app.add_option("--agent", options.agent,
                  "What runs a command on a host, given HOST and COMMAND, as 'ssh -x' (default: softib ssh)")
@@ -181,7 +185,10 @@ void set_right(CommandLine& line) {
 // CLI11 takes "-np 2" for "-n p", and wants the last word first.
 std::vector<std::string> reversed_words(int argc, const char* const* argv) {
   std::vector<std::string> words;
-  for (int i = argc - 1; i > 0; --i) words.emplace_back(std::string_view(argv[i]) == "-np" ? "--np" : argv[i]);
+  for (int i = argc - 1; i > 0; --i) {
+    const std::string_view word(argv[i]);
+    words.emplace_back((word == "-np" || word.starts_with("-np=") ? "-" : "") + std::string(word));
+  }
   return words;
 }
 
@@ -196,6 +203,10 @@ CommandLine::Kind parse_words(CLI::App& app, int argc, const char* const* argv, 
     text = asked_for ? app.help() : error.what();
     return asked_for ? CommandLine::Kind::help : CommandLine::Kind::refused;
   }
+}
+
+std::string names_hosts(const std::string& hosts) {
+  return hosts.empty() ? "it names no host, as host0 or host0:2" : "";
 }
 
 std::optional<u64> parse_size(const std::string& text) {

@@ -75,6 +75,10 @@ struct CommandLine {
 // The words behind the program's name into the app's options. What isn't to be run: help, or a refusal, with its text.
 [[nodiscard]] CommandLine::Kind parse_words(CLI::App& app, int argc, const char* const* argv, std::string& text);
 
+// What is wrong with the word of --hosts before it is taken apart. A script's empty variable shall not mean one rank
+// here.
+[[nodiscard]] std::string names_hosts(const std::string& hosts);
+
 // "32M", "1g", "4.5K", "8": bytes, in units of 1024; empty where it is no size.
 [[nodiscard]] std::optional<u64> parse_size(const std::string& text);
 

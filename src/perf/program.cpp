@@ -6,8 +6,10 @@
 #include <string>
 #include <thread>
 
+#include "base/processors.h"
 #include "perf/collective.h"
 #include "perf/launch/launcher.h"
+#include "perf/launch/plan.h"
 #include "perf/launch/variables.h"
 #include "perf/processor.h"
 #include "perf/rank.h"
@@ -16,19 +18,26 @@ namespace softib::perf {
 
 namespace {
 
-Exit run_ranks(const Run& run) {
+// Two ranks that the system puts on one processor wait for each other's turns.
+Exit run_ranks(const Run& run, bool own_processors) {
   std::vector<Exit> codes(run.options.ranks_here(), Exit::success);
+  const auto processors = processors_of_ranks(run.options, own_processors, allowed_processors());
+  const auto run_thread = [&](u32 thread) {
+    if (!processors.empty()) stay_on(processors[thread]);
+    codes[thread] = run_rank(run, thread);
+  };
   std::vector<std::thread> threads;
-  for (u32 thread = 1; thread < codes.size(); ++thread)
-    threads.emplace_back([&run, &codes, thread] { codes[thread] = run_rank(run, thread); });
-  codes[0] = run_rank(run, 0);
+  for (u32 thread = 1; thread < codes.size(); ++thread) threads.emplace_back(run_thread, thread);
+  run_thread(0);
   for (std::thread& thread : threads) thread.join();
   return *std::max_element(codes.begin(), codes.end());
 }
 
 int run_here(Run& run) {
-  if (std::getenv(variables::process) != nullptr) end_with_launcher();
-  if (const char* processors = std::getenv(variables::processors)) stay_on(processors);
+  const bool launched = std::getenv(variables::process) != nullptr;
+  const char* processors = std::getenv(variables::processors);
+  if (launched) end_with_launcher();
+  if (processors != nullptr) stay_on(processors);
   auto meeting = join_meeting();
   if (!meeting) {
     std::fprintf(stderr, "%s: %s\n", run.program.c_str(), meeting.error().text.c_str());
@@ -36,7 +45,10 @@ int run_here(Run& run) {
     return to_int(usage ? Exit::invalid_usage : Exit::library_error);
   }
   run.meeting = *meeting;
-  return to_int(run_ranks(run));
+  if (!launched && run.ranks() == 1)
+    std::fprintf(stderr, "%s: one rank alone; -np N, --hosts HOST,... or -t N starts more\n", run.program.c_str());
+  const bool alone = !launched && run.meeting.processes == 1;
+  return to_int(run_ranks(run, processors != nullptr || alone));
 }
 
 }  // namespace

@@ -122,7 +122,8 @@ class RankRun {
   void connect() {
     resident_ = resident_memory();
     world_ = std::make_unique<World>(
-        must(coll::Communicator::create(run_.meeting.id, run_.ranks(), rank_, config_of(options_, run_.program))));
+        must(coll::Communicator::create(run_.meeting.id, run_.ranks(), rank_, config_of(options_, run_.program))),
+        options_.timeout);
     color_ = color_of(run_.meeting.process, tests_variable("SPLIT_MASK"), tests_variable("SPLIT"));
     const std::vector<u32> colors = world_->gather(color_);
     const bool one_group = std::all_of(colors.begin(), colors.end(), [&](u32 color) { return color == color_; });

@@ -7,12 +7,13 @@
 #include <cstdio>
 #include <fstream>
 
+#include "base/error_text.h"
 #include "perf/report.h"
 
 namespace softib::perf {
 
 Reporter::Reporter(const Options& options, std::string program, bool writes)
-    : options_(options), program_(std::move(program)), writes_(writes) {}
+    : options_(options), program_(std::move(program)), writes_(writes), draws_(writes && !options.plot_file.empty()) {}
 
 // Flushed: whoever reads along wants each row when it is there.
 void Reporter::put(const std::string& text) {
@@ -32,6 +33,11 @@ void Reporter::begin(const std::vector<std::string>& arguments) {
     std::vector<std::string> environment;
     for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
     if (json_) json_->begin(arguments, environment);
+  }
+  // Now, not after all that is to be drawn.
+  if (draws_ && !std::ofstream(options_.plot_file, std::ios::app)) {
+    put(fmt::format("# skipping the plot; {} can't be written: {}\n", options_.plot_file, error_text()));
+    draws_ = false;
   }
   put(text_of_heading(options_, program_));
 }
@@ -54,7 +60,7 @@ void Reporter::write_row(const Row& row, const std::string& remark) {
   put(remark + text_of_row(options_, row, time_of_day()));
   if (json_) json_->write_row(options_, row);
   if (progress_) progress_->step();
-  if (writes_ && !options_.plot_file.empty()) add_points(row);
+  if (draws_) add_points(row);
 }
 
 void Reporter::write_line(const std::string& line) { put(line + "\n"); }
@@ -80,7 +86,7 @@ void Reporter::write_verdict(const Verdict& verdict) {
 }
 
 void Reporter::draw() {
-  if (!writes_ || options_.plot_file.empty()) return;
+  if (!draws_) return;
   std::ofstream file(options_.plot_file);
   file << plot_svg(program_, curves_);
   file.close();

@@ -39,6 +39,7 @@ class Reporter {
   const Options& options_;
   std::string program_;
   bool writes_;
+  bool draws_;
   std::unique_ptr<JsonFile> json_;
   std::unique_ptr<Progress> progress_;
   std::vector<Curve> curves_;

@@ -1,13 +1,26 @@
 #include "perf/world.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 
 namespace softib::perf {
 
-void World::barrier() { must(communicator_->wait(must(communicator_->start_barrier()))); }
+// The communicator has that time-out too. What ends it sooner is another failure.
+void finish(coll::Communicator& communicator, coll::Request request, u32 timeout) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto done = communicator.wait(request);
+  if (done) return;
+  const bool late = timeout != 0 && std::chrono::steady_clock::now() - begin >= std::chrono::seconds(timeout);
+  if (late) throw Stop{Exit::timeout, fmt::format("Test timeout ({}s): {}", timeout, done.error().text)};
+  must(std::move(done));
+}
+
+void World::barrier() { finish(*communicator_, must(communicator_->start_barrier()), timeout_); }
 
 void World::gather_bytes(const void* mine, void* all, u64 each) {
-  must(communicator_->wait(must(communicator_->start_all_gather(mine, all, each, coll::DataType::uint8))));
+  finish(*communicator_, must(communicator_->start_all_gather(mine, all, each, coll::DataType::uint8)), timeout_);
 }
 
 std::vector<std::string> World::gather_texts(const std::string& mine) {

@@ -12,9 +12,14 @@
 
 namespace softib::perf {
 
+// Waits for what has been started, or ends: with a time-out where nothing moved for `timeout` seconds, unless that is
+// 0.
+void finish(coll::Communicator& communicator, coll::Request request, u32 timeout);
+
 class World {
  public:
-  explicit World(std::unique_ptr<coll::Communicator> communicator) : communicator_(std::move(communicator)) {}
+  explicit World(std::unique_ptr<coll::Communicator> communicator, u32 timeout = 0)
+      : communicator_(std::move(communicator)), timeout_(timeout) {}
 
   [[nodiscard]] u32 rank() const { return communicator_->rank(); }
   [[nodiscard]] u32 size() const { return communicator_->size(); }
@@ -40,6 +45,7 @@ class World {
   void gather_bytes(const void* mine, void* all, u64 each);
 
   std::unique_ptr<coll::Communicator> communicator_;
+  u32 timeout_;
 };
 
 }  // namespace softib::perf

@@ -119,6 +119,22 @@ def threads_and_processes(job):
     good(job.run("all_gather", "-np", "2", "-t", "2", *SHORT).stdout, "all_gather", 4, 3)
 
 
+def threads_have_processors_of_their_own(job):
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip("one processor")
+    for words in (["-g", "2"], ["-t", "2"], ["-np", "1", "-t", "2"]):
+        output = job.run("all_reduce", *words, *SHORT).stdout
+        good(output, "all_reduce", 2, 3)
+        places = re.findall(r"device +\d+ \[(\S+)\]", output)
+        check(len(set(places)) == 2, f"{words}: {output}")
+
+
+def one_rank_is_told_that_it_is_alone(job):
+    check("one rank alone; -np N" in job.run("all_reduce", *SHORT).stderr, "nothing told")
+    for words in (["-np", "1"], ["-t", "2"], ["-np", "2"]):
+        check("alone" not in job.run("all_reduce", *words, *SHORT).stderr, f"{words}")
+
+
 def ordinary_memory(job):
     good(job.run("all_reduce", "-np", "2", "--ordinary", *SHORT).stdout, "all_reduce", 2, 3)
 
@@ -226,10 +242,12 @@ def too_slow_is_a_failure(job):
 
 
 def wrong_usage(job):
-    for words in (["-np", "2", "-d", "float99"], ["-b", "2K", "-e", "1K"], ["--hosts", "host0:x"], ["--what"],
-                  ["-np", "2", "-G", "1"], ["-np", "3", "--hosts", "host0,host1"]):
+    for words, told in ((["-np", "2", "-d", "float99"], "there is no 'float99'; there are int8 "),
+                        (["-np=2", "-o", "SUM"], "there are sum prod "), (["-b", "2K", "-e", "1K"], "2048 > 1024"),
+                        (["--hosts", "host0:x"], "host0:2"), (["--hosts", ""], "names no host"), (["--what"], "--what"),
+                        (["-np", "2", "-G", "1"], "graphs"), (["-np", "3", "--hosts", "host0,host1"], "2 places")):
         done = job.run("all_reduce", *words, status=6)
-        check(done.stdout == "" and done.stderr, f"{words}: {done}")
+        check(done.stdout == "" and told in done.stderr, f"{words}: {done}")
     check("usage" in job.run("all_reduce", "-h").stdout.lower(), "no help")
     done = job.run("broadcast", "-np", "2", "-r", "2", *SHORT, status=6)
     check("there are 2 ranks" in done.stderr, done.stderr)
@@ -276,6 +294,28 @@ def json_and_plot(job):
     check(written["out_of_bounds"] == {"count": 0, "okay": "true"} and written["errors"] == [], "verdict")
     drawing = xml.dom.minidom.parse(str(folder / "x.svg"))
     check(len(drawing.getElementsByTagName("circle")) == 6, "points of three sizes, in place and out of place")
+
+
+def what_cannot_be_written_is_told_first(job):
+    words = ["-J", "/nonexistent/x.json", "--plot", "/nonexistent/x.svg"]
+    output = job.run("all_reduce", "-np", "2", *SHORT, *words).stdout
+    told = output[:output.index("# Using devices")]
+    check("# skipping json output; /nonexistent/x.json: No such file" in told, output)
+    check("# skipping the plot; /nonexistent/x.svg can't be written: No such file" in told, output)
+    good(output, "all_reduce", 2, 3)
+
+
+def variables_are_heeded_or_told_of(job):
+    def told(**variables):
+        return job.run("all_reduce", "-np", "2", *SHORT, **variables).stderr
+    version = r" SOFTIB VERSION \d+\.\d+\.\d+$"
+    for level, times in (("VERSION", 1), ("WARN", 0), ("INFO", 1)):
+        lines = told(SOFTIB_DEBUG=level)
+        check(len(re.findall(version, lines, re.M)) == times, f"{level}: {lines}")
+    lines = told(SOFTIB_IB_MR_CACHES="1")
+    check(lines.count("WARN SOFTIB_IB_MR_CACHES is no variable; did you mean SOFTIB_IB_MR_CACHE?\n") == 2, lines)
+    lines = told(SOFTIB_ALGO="gather:ring")
+    check("gather isn't done by ring, but by binomial, direct; allowed is" in lines, lines)
 
 
 def on_terminal(job, *words):
@@ -341,7 +381,21 @@ def tuning_is_checked(job):
     errors = tune(job, "-np", "2", *words, status=6).stderr
     check(errors.count(f"no line of {path} is for 2 ranks on 1 host ") == 1 and "-o FILE" in errors, errors)
     path.write_text("all_reduce ring\n")
-    check("line 1" in tune(job, "-np", "2", *words, status=3).stderr, "a file that can't be read")
+    errors = tune(job, "-np", "2", *words, status=3).stderr
+    check(errors == f"softib coll tune: {path}: line 1: a line has 6 or 7 words: collective, ranks, hosts, up to, "
+          "algorithm, lanes and, if need be, window\n", errors)
+
+
+def one_pass_of_tuning_is_told(job):
+    words = ["-np", "2", "-e", "64K", "--seconds", "0.1", "--collectives", "all_reduce", "-o", "tuning"]
+    before = set(pathlib.Path(tempfile.gettempdir()).glob("softib-tune-*"))
+    done = tune(job, *words)
+    text = (pathlib.Path(job.fabric.folder) / "tuning").read_text()
+    if "# Times are those of the slowest rank, of one pass;" not in text:
+        raise Skip("this machine makes several passes in 0.1 s")
+    check(re.search(r"--seconds 0.1 was enough for one pass.* --seconds \d+ is enough for 3", done.stderr), done.stderr)
+    check("us, once" in text and "+-" not in text, text)
+    check(set(pathlib.Path(tempfile.gettempdir()).glob("softib-tune-*")) <= before, "left behind")
 
 
 def tuning_needs_ranks(job):
@@ -357,7 +411,7 @@ ENDLESS = ["-b", "64K", "-e", "64K", "-n", "20", "-N", "0", "-c", "0"]
 
 def running(job, *words):
     """A job without end, and its ranks once it is under way."""
-    process = job.start(*job.words("all_reduce", *words, *ENDLESS))
+    process = job.start(*job.words("all_reduce", *ENDLESS, *words))
     while True:
         line = process.stdout.readline()
         if not line:
@@ -422,7 +476,12 @@ def an_interrupt_ends_the_job(job):
 
 
 def a_rank_that_hangs_is_waited_for_no_longer_than_said(job):
-    process, pids = running(job, "-np", "3", "-T", "2")
+    for checks in ("0", "1"):  # with them the others wait in what compares
+        rank_that_hangs(job, checks)
+
+
+def rank_that_hangs(job, checks):
+    process, pids = running(job, "-np", "3", "-T", "2", "-z", "1", "-c", checks)
     stopped = pids[0]
     os.kill(stopped, signal.SIGSTOP)
     status, output, errors = ending(job, process)
@@ -450,12 +509,15 @@ def a_host_without_hca_among_others(job):
                 check("on plain: no verbs device is there" in done.stderr, done.stderr)
 
 
-CASES = [every_program_on_one_host, numbers_of_ranks, every_type_and_operator, threads_and_processes, ordinary_memory,
+CASES = [every_program_on_one_host, numbers_of_ranks, every_type_and_operator, threads_and_processes,
+         threads_have_processors_of_their_own, one_rank_is_told_that_it_is_alone, ordinary_memory,
          groups_side_by_side, programs_between_hosts, by_another_agent, under_open_mpi, under_mpich, one_by_one,
          by_softib_run, a_host_without_hca_among_others, a_wrong_element_is_found_out, too_slow_is_a_failure,
          wrong_usage, a_host_that_is_not_there, a_reader_for_nccl_tests_reads_both, json_and_plot,
-         tuning_is_written_and_used, tuning_is_checked, tuning_needs_ranks, a_bar_on_a_terminal_only,
-         a_killed_rank_ends_the_job, a_killed_launcher_ends_the_job, an_interrupt_ends_the_job]
+         what_cannot_be_written_is_told_first, variables_are_heeded_or_told_of,
+         tuning_is_written_and_used, tuning_is_checked, one_pass_of_tuning_is_told, tuning_needs_ranks,
+         a_bar_on_a_terminal_only, a_killed_rank_ends_the_job, a_killed_launcher_ends_the_job,
+         an_interrupt_ends_the_job]
 LONG_CASES = [everything_on_one_to_nine_ranks, every_program_between_hosts,
               a_rank_that_hangs_is_waited_for_no_longer_than_said, every_end_of_every_job]
 

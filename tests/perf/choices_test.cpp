@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coll/environment.h"
 #include "coll/tune/rules.h"
+#include "perf/launch/plan.h"
 #include "perf/tune/options.h"
 
 namespace softib::perf::tune {
@@ -65,8 +67,18 @@ TEST(TuneChoices, LinesAreThoseOfTuningFiles) {
 TEST(TuneChoices, ChangesAreTold) {
   const std::vector<Sweep> sweeps{{"all_reduce", {cell_of(64, 1, 5), cell_of(1024, 10, 5)}}};
   EXPECT_THAT(text_of_changes(sweeps, "model"),
-              testing::ContainsRegex("all_reduce +1K  direct, 2 lanes.* 5.0 us .- 0 % .*-50 %"));
+              testing::ContainsRegex("all_reduce +1K  direct, 2 lanes.* 5.0 us, once .* 10.0 us .- 0 % .*-50 %"));
   EXPECT_THAT(text_of_changes(sweeps, "model"), testing::HasSubstr("1 of 2 choices"));
+}
+
+// Here, as this test has the library.
+TEST(Launcher, TellsOtherHostsAllSettingsOfTheLibrary) {
+  for (const coll::Variable& variable : coll::variables()) {
+    const std::string entry = variable.name + std::string("=1");
+    const std::vector<const char*> environment{entry.c_str(), nullptr};
+    const bool stays = entry == "SOFTIB_HOSTID=1" || entry == "SOFTIB_COMM_ID=1";
+    EXPECT_EQ(shared_variables(environment.data()).empty(), stays) << entry;
+  }
 }
 
 TEST(TuneChoices, SizesAreWrittenShort) {
@@ -94,6 +106,7 @@ TEST(TuneChoices, TheCommandLineIsUnderstoodOrRefused) {
                                                                  {"-b", "0"},
                                                                  {"--check", "a", "-o", "b"},
                                                                  {"--agent", "ssh"},
+                                                                 {"--hosts", ""},
                                                                  {"--what"}})
     EXPECT_EQ(parsed(words).kind, CommandLine::Kind::refused) << words.front();
 }

@@ -164,6 +164,20 @@ TEST(Plan, GivesEachRankAProcessorWhereThereAreEnough) {
   EXPECT_TRUE(processors_for(options, 1, allowed).empty());
 }
 
+TEST(Plan, GivesEachThreadOfAProcessAProcessorOfItsOwn) {
+  const std::vector<u32> allowed{0, 2, 3};
+  Options options;
+  EXPECT_TRUE(processors_of_ranks(options, true, allowed).empty()) << "one rank is free to move";
+  options.threads = 2;
+  EXPECT_EQ(processors_of_ranks(options, true, allowed), (std::vector<std::string>{"0", "2"}));
+  EXPECT_TRUE(processors_of_ranks(options, false, allowed).empty()) << "others may take the same ones";
+  options.per_thread = 2;
+  EXPECT_TRUE(processors_of_ranks(options, true, allowed).empty());
+  options.per_thread = 1;
+  options.binding = Binding::none;
+  EXPECT_TRUE(processors_of_ranks(options, true, allowed).empty());
+}
+
 TEST(Plan, StaysOnProcessorsOfAList) {
   const std::vector<u32> before = allowed_processors();
   ASSERT_FALSE(before.empty());

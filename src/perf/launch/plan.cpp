@@ -33,10 +33,11 @@ Outcome<HostSlots> parse_host(std::string_view text) {
   return host;
 }
 
-// Not SOFTIB_HOSTID, which tells hosts apart, nor what says which host of which fabric a process is on.
-constexpr std::array<std::string_view, 10> shared_beginnings{
-    "SOFTIB_TESTS_", "NCCL_TESTS_",    "SOFTIB_SOCKET_", "SOFTIB_IB_", "SOFTIB_DEBUG",
-    "SOFTIB_ALGO",   "SOFTIB_TIMEOUT", "SOFTIB_TUN",     "SOFTIB_SHM", "SOFTIB_CHECKS"};
+// Not SOFTIB_HOSTID, which tells hosts apart, nor SOFTIB_COMM_ID, as the launcher says where to meet, nor what says
+// which host of which fabric a process is on.
+constexpr std::array<std::string_view, 11> shared_beginnings{
+    "SOFTIB_TESTS_",  "NCCL_TESTS_", "SOFTIB_SOCKET_", "SOFTIB_IB_",    "SOFTIB_DEBUG",  "SOFTIB_ALGO",
+    "SOFTIB_TIMEOUT", "SOFTIB_TUN",  "SOFTIB_SHM",     "SOFTIB_CHECKS", "SOFTIB_COLLNET"};
 
 constexpr std::array<std::string_view, 5> launcher_options{"-np", "--np", "--hosts", "--agent", "--bind-to"};
 
@@ -95,6 +96,14 @@ std::vector<std::string> processors_for(const Options& options, std::size_t proc
   for (std::size_t process = 0; process < processes; ++process)
     lists.push_back(fmt::format("{}", fmt::join(allowed.subspan(process * each, each), ",")));
   return lists;
+}
+
+std::vector<std::string> processors_of_ranks(const Options& options, bool own, std::span<const u32> allowed) {
+  const std::size_t ranks = options.ranks_here();
+  if (options.binding == Binding::none || !own || ranks == 1 || ranks > allowed.size()) return {};
+  std::vector<std::string> processors;
+  for (const u32 processor : allowed.first(ranks)) processors.push_back(std::to_string(processor));
+  return processors;
 }
 
 std::map<std::string, std::string> shared_variables(const char* const* environment) {

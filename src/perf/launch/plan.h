@@ -37,6 +37,11 @@ struct Command {
 [[nodiscard]] std::vector<std::string> processors_for(const Options& options, std::size_t processes,
                                                       std::span<const u32> allowed);
 
+// The processor of each rank of this process, as it stays_on() it: of those that the launcher gave, or of a process
+// that is all of its job. None if there are too few, or only one rank.
+[[nodiscard]] std::vector<std::string> processors_of_ranks(const Options& options, bool own,
+                                                           std::span<const u32> allowed);
+
 // What of this environment other hosts are told too: settings of collectives and of these programs.
 [[nodiscard]] std::map<std::string, std::string> shared_variables(const char* const* environment);
 

@@ -38,8 +38,11 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// "12.3 us +- 4 %"
+// "12.3 us +- 4 %", or what one time tells.
 std::string measured(const Cell& cell, const Way& way) {
+  const auto found = cell.times.find(way);
+  if (found != cell.times.end() && found->second.size() == 1)
+    return fmt::format("{:.1f} us, once", cell.time(way) * 1e6);
   return fmt::format("{:.1f} us +- {:.0f} %", cell.time(way) * 1e6, cell.spread(way) * 100);
 }
 

@@ -18,7 +18,8 @@ constexpr const char* tune_footer =
     "beats\n"
     "what the library would choose by itself. Use it by SOFTIB_TUNING_FILE=FILE.\n"
     "\n"
-    "Exit codes: 0 good, 3 the library failed, 6 wrong usage, 7 --check found what is slower than it should be.\n"
+    "Exit codes: 0 good, 1 FILE can't be written, 3 the library failed or --check's file is faulty, 6 wrong usage,\n"
+    "7 --check found what is slower than it should be.\n"
     "\n"
     "Examples:\n"
     "  softib coll tune -np 4 -o tuning\n"
@@ -43,7 +44,9 @@ void add_options(CLI::App& app, TuneOptions& options, bool& ordinary) {
   app.add_option("--np", run.processes, "Start so many ranks here, or on --hosts (also: -np N)")
       ->check(CLI::Range(1U, 65536U))
       ->type_name("N");
-  app.add_option("--hosts", run.hosts, "Start them on these hosts, by default one on each")->type_name("HOST[:N],...");
+  app.add_option("--hosts", run.hosts, "Start them on these hosts, by default one on each")
+      ->check(names_hosts, "")
+      ->type_name("HOST[:N],...");
   app.add_option("--agent", run.agent, "What runs a command on a host, as 'ssh -x' (default: softib ssh)")
       ->type_name("COMMAND");
   add_size(app, "-b,--minbytes", run.min_bytes, "First size (8)");

@@ -1,9 +1,10 @@
 #include "perf/tune/rules_file.h"
 
+#include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "base/error_text.h"
@@ -11,18 +12,13 @@
 
 namespace softib::perf::tune {
 
-RulesFile::RulesFile() {
-  std::error_code error;
-  path_ = (std::filesystem::temp_directory_path(error) / "softib-tune-XXXXXX").string();
-  const int file = error ? -1 : ::mkstemp(path_.data());
-  if (file < 0) throw Stop{Exit::internal_error, "no temporary file: " + error_text()};
-  ::close(file);
+RulesFile::RulesFile() : file_(::memfd_create("softib-tune", MFD_CLOEXEC)) {
+  if (!file_) throw Stop{Exit::internal_error, "no temporary file: " + error_text()};
+  path_ = fmt::format("/proc/self/fd/{}", file_.get());
   // What is set for good would stand in the way of what is to be measured.
   ::unsetenv("SOFTIB_ALGO");
   ::unsetenv("SOFTIB_TUNING_FILE");
 }
-
-RulesFile::~RulesFile() { ::unlink(path_.c_str()); }
 
 void RulesFile::set(const std::string& text) {
   if (text.empty()) {

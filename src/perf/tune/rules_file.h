@@ -1,14 +1,16 @@
-// A tuning file of this process alone: the communicators that are made while it has a text choose by it.
+// A tuning file of this process alone, which goes with it however that ends: the communicators that are made while it
+// has a text choose by it.
 #pragma once
 
 #include <string>
+
+#include "base/fd.h"
 
 namespace softib::perf::tune {
 
 class RulesFile {
  public:
   RulesFile();  // throws Stop
-  ~RulesFile();
   RulesFile(const RulesFile&) = delete;
   RulesFile& operator=(const RulesFile&) = delete;
 
@@ -16,6 +18,7 @@ class RulesFile {
   void set(const std::string& text);
 
  private:
+  Fd file_;
   std::string path_;
 };
 

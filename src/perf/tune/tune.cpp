@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
@@ -87,8 +88,8 @@ class TuneRun {
     if (std::getenv("SOFTIB_COLLNET_ENABLE") != nullptr) look_for_network();
     begin_ = TuneClock::now();
     for (const std::string& name : options_.collectives) benchmarks_.push_back(make_collective(benchmark_of(name)));
+    if (const auto refused = read_checked()) return tell_refused(*refused);
     note_choices();
-    if (!options_.check.empty() && !is_for_these_ranks()) return Exit::invalid_usage;
     collect_ways();
     measure_all();
     return conclude();
@@ -100,22 +101,32 @@ class TuneRun {
     if (!world_->communicator().has_network()) ::setenv("SOFTIB_COLLNET_ENABLE", "0", 1);
   }
 
-  // Of the file that is checked: does any line hold here? Otherwise the model would be compared with itself.
-  [[nodiscard]] bool is_for_these_ranks() const {
-    const auto lines = must(coll::parse_tuning(checked_));
-    for (const coll::TuningLine& line : lines) {
-      const bool wanted = std::any_of(sweeps_.begin(), sweeps_.end(), [&](const Sweep& sweep) {
-        return sweep.collective == coll::name_of(line.collective);
-      });
-      if (wanted && line.ranks.value_or(world_->size()) == world_->size() && line.hosts.value_or(hosts()) == hosts())
-        return true;
-    }
-    if (writes())
-      fmt::print(stderr,
-                 "softib coll tune: no line of {} is for {} ranks on {} host{} and the collectives that are measured\n"
-                 "Check it with the ranks that it was made for, or make one for these: softib coll tune ... -o FILE\n",
-                 options_.check, world_->size(), hosts(), hosts() == 1 ? "" : "s");
-    return false;
+  // Why the file that is checked can't be.
+  std::optional<Stop> read_checked() {
+    if (options_.check.empty()) return {};
+    checked_ = world_->gather_texts(writes() ? content_of(options_.check) : std::string()).front();
+    const auto lines = coll::parse_tuning(checked_);
+    if (!lines) return Stop{Exit::library_error, fmt::format("{}: {}", options_.check, lines.error().text)};
+    if (std::any_of(lines->begin(), lines->end(), [&](const coll::TuningLine& line) { return holds_here(line); }))
+      return {};
+    return Stop{Exit::invalid_usage,
+                fmt::format("no line of {} is for {} ranks on {} host{} and the collectives that are measured\n"
+                            "Check it with the ranks that it was made for, or make one for these: softib coll tune ... "
+                            "-o FILE",
+                            options_.check, world_->size(), hosts(), hosts() == 1 ? "" : "s")};
+  }
+
+  // All ranks have the same text, so all come to the same end, and one tells.
+  [[nodiscard]] Exit tell_refused(const Stop& stop) const {
+    if (writes()) fmt::print(stderr, "softib coll tune: {}\n", stop.text);
+    return stop.code;
+  }
+
+  // Where none does, the model would be compared with itself.
+  [[nodiscard]] bool holds_here(const coll::TuningLine& line) const {
+    const auto is_it = [&](const std::string& name) { return coll::collective_from_name(name) == line.collective; };
+    return std::any_of(options_.collectives.begin(), options_.collectives.end(), is_it) &&
+           line.ranks.value_or(world_->size()) == world_->size() && line.hosts.value_or(hosts()) == hosts();
   }
 
   [[nodiscard]] bool writes() const { return world_->rank() == 0; }
@@ -127,8 +138,6 @@ class TuneRun {
   }
 
   void note_choices() {
-    const std::string file = options_.check.empty() || !writes() ? std::string() : content_of(options_.check);
-    checked_ = world_->gather_texts(file).front();
     const auto group = group_by(checked_);
     for (const std::string& name : options_.collectives) {
       Sweep& sweep = sweeps_.emplace_back(Sweep{name, {}});
@@ -183,9 +192,8 @@ class TuneRun {
 
   // By rank 0's clock.
   [[nodiscard]] bool goes_on() {
-    const double spent = std::chrono::duration<double>(TuneClock::now() - begin_).count();
-    const double each = passes_ == 0 ? 0 : spent / passes_;
-    const bool mine = passes_ == 0 || (passes_ < most_passes && spent + each / 2 < options_.seconds);
+    const double each = passes_ == 0 ? 0 : spent() / passes_;
+    const bool mine = passes_ == 0 || (passes_ < most_passes && spent() + each / 2 < options_.seconds);
     return world_->gather(static_cast<u8>(mine)).front() != 0;
   }
 
@@ -236,18 +244,38 @@ class TuneRun {
   }
 
   [[nodiscard]] std::string heading() const {
+    std::vector<std::pair<std::string, u32>> hosts;  // with how many ranks, in their order
+    for (const coll::Member& member : world_->communicator().members()) {
+      const std::string host = member.host.substr(0, member.host.find('.'));
+      if (hosts.empty() || hosts.back().first != host) hosts.emplace_back(host, 0);
+      ++hosts.back().second;
+    }
     std::string places;
-    for (const coll::Member& member : world_->communicator().members())
-      places += fmt::format(" {}", member.host.substr(0, member.host.find('.')));
+    for (const auto& [host, ranks] : hosts)
+      places += ranks == 1 ? fmt::format(" {}", host) : fmt::format(" {}:{}", host, ranks);
     return fmt::format(
         "# softib coll tune, {}: {} ranks on{}.\n"
-        "# Times are those of the slowest rank, medians of {} passes; a remark for each size that was measured.\n"
+        "# Times are those of the slowest rank, {}; a remark for each size that was measured.\n"
         "# Use it by SOFTIB_TUNING_FILE; docs/collectives.md tells of the lines.\n"
         "# collective   ranks hosts  up to  algorithm           lanes window\n",
-        today(), world_->size(), places, passes_);
+        today(), world_->size(), places,
+        passes_ == 1 ? std::string("of one pass") : fmt::format("medians of {} passes", passes_));
   }
 
+  // What was disturbed in the only pass looks slow, and nothing tells.
+  void warn_of_one_pass() const {
+    if (passes_ > 1 || !writes()) return;
+    fmt::print(
+        stderr,
+        "softib coll tune: --seconds {:g} was enough for one pass, so disturbances can't be told from slow ways; "
+        "--seconds {:.0f} is enough for {}\n",
+        options_.seconds, std::ceil(spent() * wanted_passes), wanted_passes);
+  }
+
+  [[nodiscard]] double spent() const { return std::chrono::duration<double>(TuneClock::now() - begin_).count(); }
+
   Exit conclude() {
+    warn_of_one_pass();
     if (!options_.check.empty()) return compare();
     std::string text = heading();
     for (const Sweep& sweep : sweeps_) text += tuning_lines(sweep, world_->size(), hosts());
