@@ -48,6 +48,7 @@ function(softib_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PUBLIC ${ARG_LIBS} Threads::Threads)
+  target_compile_features(${name} PUBLIC cxx_std_20)  # for projects that have this one as a part
 endfunction()
 
 # Builds the unit tests that can run under sanitizers and nothing else: what the sanitizer presets build. Those that

@@ -49,6 +49,10 @@ static int run_rank(softibUniqueId_t id, int ranks, int rank) {
 
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? atoi(argv[1]) : 2;
+  if (ranks < 1) {
+    fprintf(stderr, "usage: coll_allreduce [RANKS]\n");
+    return 2;
+  }
   softibUniqueId_t id;
   check(softibGetUniqueId(&id), "softibGetUniqueId");
   for (int rank = 1; rank < ranks; ++rank)

@@ -47,7 +47,12 @@ int run_rank(const coll::UniqueId& id, softib::u32 ranks, softib::u32 rank) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto ranks = static_cast<softib::u32>(argc > 1 ? std::atoi(argv[1]) : 2);
+  const int wanted = argc > 1 ? std::atoi(argv[1]) : 2;
+  if (wanted < 1) {
+    std::fprintf(stderr, "usage: coll_pipeline [RANKS]\n");
+    return 2;
+  }
+  const auto ranks = static_cast<softib::u32>(wanted);
   const coll::UniqueId id = value_of(coll::UniqueId::make());
   for (softib::u32 rank = 1; rank < ranks; ++rank)
     if (::fork() == 0) return run_rank(id, ranks, rank);

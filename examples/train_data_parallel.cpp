@@ -48,5 +48,8 @@ int run_rank(coll::Communicator& ranks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_ranks(static_cast<softib::u32>(argc > 1 ? std::atoi(argv[1]) : 2), run_rank);
+  const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
+  if (ranks >= 1) return run_ranks(static_cast<softib::u32>(ranks), run_rank);
+  std::fprintf(stderr, "usage: train_data_parallel [RANKS], or softib run all -- train_data_parallel\n");
+  return 2;
 }

@@ -96,6 +96,39 @@ def c_programs_find_the_collectives(fabric):
     check("rank 2 of 3: sum 3, my left neighbour says 101" in done.stdout, done.stdout)
 
 
+PROJECT = """cmake_minimum_required(VERSION 3.22)
+project(theirs CXX)
+set(SOFTIB_LAYERS coll)
+add_subdirectory({source} softib)
+add_executable(program program.cpp)
+target_link_libraries(program PRIVATE softib_coll)
+"""
+PROGRAM = """#include "coll/communicator.h"
+int main() {
+  const softib::coll::UniqueId id = *softib::coll::UniqueId::make();
+  return softib::coll::Communicator::create(id, 1, 0) ? 0 : 1;
+}
+"""
+
+
+def a_project_has_the_collectives_as_a_part(fabric):
+    """Which docs/collectives.md says how to do. Its program is compiled; the library would take minutes."""
+    source, folder = pathlib.Path(__file__).parents[2], prefix_of(fabric) / "project"
+    folder.mkdir()
+    (folder / "CMakeLists.txt").write_text(PROJECT.format(source=source))
+    (folder / "program.cpp").write_text(PROGRAM)
+    lines = (source / "docs/collectives.md").read_text().splitlines()
+    check(PROJECT.splitlines()[2] in lines and PROJECT.splitlines()[5] in lines, "the document has other lines")
+    for words in (["cmake", "-S", folder, "-B", folder / "build"],
+                  ["make", "-C", folder / "build", "-f", "CMakeFiles/program.dir/build.make", "VERBOSE=1",
+                   "CMakeFiles/program.dir/program.cpp.o"]):
+        done = subprocess.run(words, env={**os.environ, "CMAKE_GENERATOR": "Unix Makefiles"}, capture_output=True,
+                              text=True, check=False)
+        same(done.returncode, 0, f"{done.stdout[-2000:]}{done.stderr[-4000:]}")
+    check("-Werror" not in (folder / "build/softib/src/coll/CMakeFiles/softib_coll.dir/flags.make").read_text(),
+          "their compiler's warnings are errors")
+
+
 def benchmarks_of_collectives(fabric):
     """They find the softib that they were installed with."""
     program = pathlib.Path(fabric.softib).with_name("all_reduce_perf")
@@ -108,7 +141,8 @@ def benchmarks_of_collectives(fabric):
 
 
 CASES = (programs_are_those_of_the_prefix, hosts_talk, tools_and_launchers_are_found, the_manual_page,
-         c_programs_find_the_collectives, benchmarks_of_collectives)
+         c_programs_find_the_collectives, a_project_has_the_collectives_as_a_part,
+         benchmarks_of_collectives)
 
 
 def main():
