@@ -33,11 +33,12 @@ std::string used_commands(const CLI::App& app) {
 
 // CLI11 says of an unknown command only that there is none.
 std::string what_is_wrong(const CLI::App& app, const CLI::ParseError& error) {
-  const auto rest = app.remaining();
-  if (!app.get_subcommands().empty() || rest.empty() || rest[0].starts_with("-")) return error.what();
+  if (const auto used = app.get_subcommands(); !used.empty()) return what_is_wrong(*used[0], error);
   std::vector<std::string_view> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
+  const auto rest = app.remaining();
+  if (names.empty() || rest.empty() || rest[0].starts_with("-")) return error.what();
   return fmt::format("there is no command '{}'{}", rest[0], fabric::hint_among(rest[0], names));
 }
 

@@ -113,6 +113,11 @@ TEST_F(Programs, UnknownCommandIsNamed) {
   const Outcome outcome = softib({"stauts"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, StartsWith("softib: there is no command 'stauts'; did you mean 'status'?\n"));
+  const Outcome nested = softib({"coll", "tun"});
+  EXPECT_EQ(nested.exit_code, 2);
+  EXPECT_EQ(nested.err,
+            "softib: there is no command 'tun'; did you mean 'tune'?\n'softib coll --help' tells how it is used\n");
+  EXPECT_THAT(softib({"topo"}).err, StartsWith("softib: A subcommand is required\n"));
 }
 
 TEST_F(Programs, EnvForAShell) {
