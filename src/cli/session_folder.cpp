@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <vector>
 
 #include "base/error_text.h"
 #include "fabric/error.h"
@@ -28,6 +29,17 @@ bool still_there(const std::string& path, int fd) {
   struct stat by_fd {};
   return ::lstat(path.c_str(), &by_path) == 0 && ::fstat(fd, &by_fd) == 0 && by_path.st_ino == by_fd.st_ino &&
          by_path.st_dev == by_fd.st_dev;
+}
+
+// "; 'lab' runs (--name lab)": who wants a fabric that has no such name may mean that one.
+std::string hint_at_running() {
+  std::vector<std::string> names = fabric::fabrics_in(fabric::runtime_dir());
+  std::erase_if(names, [](const std::string& each) {
+    return fabric::liveness(fabric::fabric_dir(each)) != fabric::Liveness::running;
+  });
+  if (names.empty()) return {};
+  if (names.size() == 1) return fmt::format("; '{0}' runs (--name {0})", names[0]);
+  return fmt::format("; {} others run ('softib list')", names.size());
 }
 
 }  // namespace
@@ -79,7 +91,8 @@ fabric::Parsed<std::string> running_folder(std::string_view name) {
   std::string dir = fabric::fabric_dir(name);
   switch (fabric::liveness(dir)) {
     case fabric::Liveness::absent:
-      return refuse(fmt::format("fabric '{}' is not running; start it with '{}'", name, command_for("up", name)));
+      return refuse(fmt::format("fabric '{}' is not running; start it with '{}'{}", name, command_for("up", name),
+                                hint_at_running()));
     case fabric::Liveness::stale:
       return refuse(
           fmt::format("fabric '{}' is not running: its daemon died (see {}/daemon.log); start it again with '{}'", name,

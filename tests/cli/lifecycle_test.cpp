@@ -118,7 +118,8 @@ TEST_F(Lifecycle, FromAFile) {
   EXPECT_EQ(softib({"run", "--name", "lab", "host2", "--", "true"}).exit_code, 0);
   EXPECT_TRUE(std::filesystem::exists(fabric_dir("lab") + "/hosts/host2/sys/class/infiniband/mlx5_1/node_guid"));
   EXPECT_FALSE(std::filesystem::exists(fabric_dir("lab") + "/hosts/host1")) << "nobody has used it";
-  EXPECT_THAT(softib({"status"}).err, HasSubstr("fabric 'default' is not running; start it with 'softib up'"));
+  EXPECT_THAT(softib({"status"}).err,
+              HasSubstr("fabric 'default' is not running; start it with 'softib up'; 'lab' runs (--name lab)\n"));
   EXPECT_THAT(softib({"status", "--name", "lab"}).out, HasSubstr("0000:0000:0000:0000:0000:ffff:0a01:0003"));
   EXPECT_EQ(softib({"down", "--name", "lab"}).exit_code, 0);
 }

@@ -255,6 +255,18 @@ def wrong_usage(job):
     check("SOFTIB_COMM_ID" in done.stderr, done.stderr)
 
 
+def a_fabric_with_another_name(job):
+    """Those who don't name it are told of it."""
+    with Fabric(job.fabric.softib, name="lab") as fabric:
+        environment = fabric.environment | {"PATH": job.environment["PATH"]}
+        line = " ".join(job.words("all_reduce", *HOSTS, *SHORT))
+        for shell, status, told in ((line, 255, "'lab' runs (--name lab)"),
+                                    (f'eval "$(softib env --name lab)"; {line}', 0, "")):
+            done = subprocess.run(["sh", "-c", shell], env=environment, cwd=fabric.folder, capture_output=True,
+                                  text=True, timeout=120, check=False)
+            check(done.returncode == status and told in done.stderr, f"{shell}: {done}")
+
+
 def a_host_that_is_not_there(job):
     done = subprocess.run(job.words("all_reduce", "--hosts", "host0,nohost", *SHORT), env=job.environment,
                           cwd=job.fabric.folder, capture_output=True, text=True, timeout=60, check=False)
@@ -513,7 +525,8 @@ CASES = [every_program_on_one_host, numbers_of_ranks, every_type_and_operator, t
          threads_have_processors_of_their_own, one_rank_is_told_that_it_is_alone, ordinary_memory,
          groups_side_by_side, programs_between_hosts, by_another_agent, under_open_mpi, under_mpich, one_by_one,
          by_softib_run, a_host_without_hca_among_others, a_wrong_element_is_found_out, too_slow_is_a_failure,
-         wrong_usage, a_host_that_is_not_there, a_reader_for_nccl_tests_reads_both, json_and_plot,
+         wrong_usage, a_host_that_is_not_there, a_fabric_with_another_name, a_reader_for_nccl_tests_reads_both,
+         json_and_plot,
          what_cannot_be_written_is_told_first, variables_are_heeded_or_told_of,
          tuning_is_written_and_used, tuning_is_checked, one_pass_of_tuning_is_told, tuning_needs_ranks,
          a_bar_on_a_terminal_only, a_killed_rank_ends_the_job, a_killed_launcher_ends_the_job,
