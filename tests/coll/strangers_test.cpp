@@ -1,8 +1,10 @@
 // Connections of those who don't belong there, at every place that listens or is connected to.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 
+#include <filesystem>
 #include <random>
 #include <thread>
 
@@ -199,6 +201,38 @@ TEST(Strangers, APeerThatTalksNonsenseHasEnded) {
     say(peer, words);
     EXPECT_EQ(next_news(**bootstrap).kind, Bootstrap::News::Kind::ended);
   }
+}
+
+// Of this process: those of the ranks in it.
+void shorten_patience_of_sockets() {
+  const int milliseconds = 100;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    ::setsockopt(std::stoi(entry.path().filename()), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+}
+
+// A peer that takes nothing is to TCP as one whose cable is pulled: it hasn't ended, as far as anybody knows.
+TEST(Strangers, APeerThatCannotBeReachedIsNotSaidToHaveEnded) {
+  Played played;
+  Connected bootstrap = refuse(Code::internal_error, "");
+  std::jthread thread([&] { bootstrap = connect_rank(played.id(), 2, 0); });
+  const Hello hello = played.welcome();
+  Hello other = hello;
+  other.guest.member.rank = 1;
+  played.answer(MeetingMessage::table, Table{{hello.guest, other.guest}}.emit());
+  const Fd peer = connected_to(hello.guest.listens);
+  say(peer, frame_of(MeetingMessage::join, Join{played.key(), 1, 0}.emit()));
+  static_cast<void>(played.hear());
+  played.answer(MeetingMessage::go);
+  thread.join();
+  ASSERT_TRUE(bootstrap);
+  shorten_patience_of_sockets();
+  for (int times = 0; times < 10'000; ++times) (*bootstrap)->say(std::string(4000, 'x'));
+  const Bootstrap::News news = next_news(**bootstrap);
+  EXPECT_EQ(news.kind, Bootstrap::News::Kind::ended);
+  EXPECT_EQ(news.text, "Connection timed out");
+  const auto all = (*bootstrap)->all_gather({});
+  ASSERT_FALSE(all);
+  EXPECT_THAT(all.error().text, HasSubstr("can't be reached any more (Connection timed out)"));
 }
 
 }  // namespace

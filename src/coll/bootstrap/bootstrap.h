@@ -46,6 +46,10 @@ struct Member {
 [[nodiscard]] inline std::string name_of(const Member& member) {
   return "rank " + std::to_string(member.rank) + " on " + member.host;
 }
+// What is known of somebody on whose connection nothing goes any more.
+[[nodiscard]] inline std::string unreachable(const std::string& who, const std::string& why) {
+  return who + " can't be reached any more (" + why + ")";
+}
 
 struct BootstrapOptions {
   u32 ranks = 1;
@@ -84,7 +88,7 @@ class Bootstrap {
     u32 rank = 0;        // who
     u32 waits_for = 0;   // blames: for whom that one waits too long
     u64 collective = 0;  // blames: in which one
-    std::string text;    // aborted: why, for people; says: what
+    std::string text;    // aborted: why, for people; says: what; ended: how the way to it was lost, if it may live
   };
   [[nodiscard]] virtual std::optional<News> news() = 0;
 

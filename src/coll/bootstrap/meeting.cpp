@@ -154,12 +154,13 @@ std::string Meeting::objection_to(const Hello& hello) const {
 
 void Meeting::lose(Visitor& visitor) {
   visitor.gone = true;
+  const std::string lost = visitor.socket.lost_way();
   visitor.socket.close();
   if (!visitor.rank || phase_ == Phase::over || phase_ == Phase::failed) return;
   const std::string who = name_of(guests_[*visitor.rank]->member);
   const bool all_came = phase_ == Phase::connecting;
-  fail_all({Code::remote_error,
-            fmt::format("{} ended before {}", who, all_came ? "all ranks were connected" : "all ranks had come")});
+  fail_all({Code::remote_error, fmt::format("{} before {}", lost.empty() ? who + " ended" : unreachable(who, lost),
+                                            all_came ? "all ranks were connected" : "all ranks had come")});
 }
 
 void Meeting::send_table() {

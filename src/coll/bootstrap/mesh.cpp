@@ -214,10 +214,14 @@ void Mesh::hear(u32 rank, Frame frame) {
 void Mesh::lose(u32 rank) {
   Peer& peer = peers_[rank];
   if (!peer.socket.open()) return;
+  std::string lost = peer.socket.lost_way();
   peer.socket.close();  // and so out of the epoll set
   if (peer.life == Life::left) return;
-  if (peer.life == Life::here) peer.life = Life::ended;
-  tell({News::Kind::ended, rank, 0, 0, {}});
+  if (peer.life == Life::here) {
+    peer.life = Life::ended;
+    peer.why = lost;
+  }
+  tell({News::Kind::ended, rank, 0, 0, std::move(lost)});
 }
 
 void Mesh::tell(News news) {
@@ -237,7 +241,8 @@ std::optional<Error> Mesh::obstacle() const {
   for (u32 rank = 0; rank < peers_.size(); ++rank) {
     const Peer& peer = peers_[rank];
     const std::string who = name_of(members_[rank]);
-    if (peer.life == Life::ended) return Error{Code::remote_error, who + " ended"};
+    if (peer.life == Life::ended)
+      return Error{Code::remote_error, peer.why.empty() ? who + " ended" : unreachable(who, peer.why)};
     if (peer.life == Life::aborted) return Error{Code::remote_error, fmt::format("{} aborted: {}", who, peer.why)};
     if (peer.life == Life::left && peer.gathered.empty())
       return Error{Code::remote_error, who + " has left" + peer.why};

@@ -34,7 +34,7 @@ class Mesh final : public Bootstrap {
     Life life = Life::here;
     std::deque<Bytes> gathered;  // at most two: none can be further ahead
     u64 gatherings = 0;          // that came in all
-    std::string why;             // it aborted, or left
+    std::string why;             // it aborted, left, or can't be reached
     bool watched_for_room = false;
   };
 

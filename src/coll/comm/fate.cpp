@@ -33,7 +33,8 @@ std::optional<Error> Fate::look() {
     switch (news->kind) {
       case Bootstrap::News::Kind::ended:
         dead_.insert(news->rank);
-        return Error{Code::remote_error, fmt::format("{} has ended", who(news->rank))};
+        return Error{Code::remote_error, news->text.empty() ? fmt::format("{} has ended", who(news->rank))
+                                                            : unreachable(who(news->rank), news->text)};
       case Bootstrap::News::Kind::aborted:
         told_ = true;
         return Error{Code::remote_error, news->text};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/error_text.h"
 #include "coll/net/sockets.h"
 
 namespace softib::coll {
@@ -50,6 +51,7 @@ FrameSocket::Stream FrameSocket::receive() {
     const ssize_t count = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return Stream::open;
+    if (count < 0 && error_ == 0) error_ = errno;
     if (count <= 0) return Stream::ended;
     reader_.take(std::span(buffer).first(static_cast<std::size_t>(count)));
     if (static_cast<std::size_t>(count) < buffer.size()) return Stream::open;
@@ -62,6 +64,7 @@ bool FrameSocket::flush() {
     const Bytes& frame = *waiting_.front();
     const ssize_t count = ::send(fd_.get(), frame.data() + sent_, frame.size() - sent_, MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno != EAGAIN && error_ == 0) error_ = errno;
     if (count < 0) return errno == EAGAIN;
     sent_ += static_cast<std::size_t>(count);
     if (sent_ < frame.size()) continue;
@@ -69,6 +72,11 @@ bool FrameSocket::flush() {
     sent_ = 0;
   }
   return true;
+}
+
+std::string FrameSocket::lost_way() const {
+  const bool lost = error_ == ETIMEDOUT || error_ == EHOSTUNREACH || error_ == ENETUNREACH || error_ == ENETDOWN;
+  return lost ? error_text(error_) : "";
 }
 
 bool FrameSocket::all_arrived() const { return waiting_.empty() && unacknowledged_bytes(fd_.get()) == 0; }

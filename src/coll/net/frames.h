@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/fd.h"
 #include "coll/net/bytes.h"
@@ -69,6 +70,8 @@ class FrameSocket {
   // Sends what goes without waiting; false: the connection is broken.
   [[nodiscard]] bool flush();
   [[nodiscard]] bool sending() const { return !waiting_.empty(); }
+  // "Connection timed out": why it is broken, where that isn't the other side's doing. Empty: it ended.
+  [[nodiscard]] std::string lost_way() const;
   // All that was posted is at the other side's kernel.
   [[nodiscard]] bool all_arrived() const;
 
@@ -77,6 +80,7 @@ class FrameSocket {
   FrameReader reader_;
   std::deque<std::shared_ptr<const Bytes>> waiting_;
   std::size_t sent_ = 0;  // bytes of the first one
+  int error_ = 0;         // the first one
 };
 
 }  // namespace softib::coll
