@@ -135,7 +135,8 @@ class Madness {
   shm::Health health_;
   std::shared_ptr<Arena> peer_arena_ = Arena::create(64 * mebibyte).value();
   shm::PeerMemory peer_{PeerArena::of(Fd(::dup(peer_arena_->descriptor()))).value(), {}, 0};
-  shm::Outgoing outgoing_{channels_.out(), channels_.in().sender, *arena_, peer_, health_};
+  shm::StoreChoices stores_;
+  shm::Outgoing outgoing_{channels_.out(), channels_.in().sender, *arena_, peer_, stores_, health_};
   std::vector<std::byte> memory_ = std::vector<std::byte>(200'000);
   void* shared_ = arena_->allocate(200'000).value();
   std::vector<std::byte> scratch_ = std::vector<std::byte>(shm::Incoming::scratch_bytes);
@@ -296,7 +297,8 @@ class WriterTest : public testing::Test {
   std::shared_ptr<Arena> peer_arena_ = Arena::create(64 * mebibyte).value();
   shm::PeerMemory peer_{PeerArena::of(Fd(::dup(peer_arena_->descriptor()))).value(), {}, 0};
   shm::Health health_;
-  shm::Outgoing outgoing_{channels_.out(), channels_.in().sender, *arena_, peer_, health_};
+  shm::StoreChoices stores_;
+  shm::Outgoing outgoing_{channels_.out(), channels_.in().sender, *arena_, peer_, stores_, health_};
   std::vector<std::byte> scratch_ = std::vector<std::byte>(shm::Incoming::scratch_bytes);
   shm::Incoming incoming_{channels_.in(), outgoing_, *arena_, peer_, scratch_.data(), nullptr, health_};
 };
