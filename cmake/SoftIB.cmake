@@ -14,8 +14,8 @@ add_compile_options(-Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtu
 if(SOFTIB_WERROR)
   add_compile_options(-Werror)
 endif()
-# Several files in one translation unit: a whole build takes less than a third of the time. Their names may hide each other.
-# With more than 24 in one, processors would wait for the last unit of a library.
+# Several files in one translation unit: a whole build takes less than a third of the time. Their names may hide each
+# other. With more than 24 in one, processors would wait for the last unit of a library.
 if(CMAKE_UNITY_BUILD)
   add_compile_options(-Wno-shadow)
   if(NOT CMAKE_UNITY_BUILD_BATCH_SIZE)

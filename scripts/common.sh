@@ -12,8 +12,8 @@ jobs() { nproc 2>/dev/null || echo 2; }
 
 # Configures and builds a preset, quietly: build_preset PRESET LOG [BUILD ARGUMENT...]. On a terminal it shows ninja's
 # progress in one line. The log has everything. A build folder that is new compiles several files at once (a unity
-# build) after headers that are parsed once, which takes less than a third of the time; one that a developer has configured
-# stays as it is.
+# build) after headers that are parsed once, which takes less than a third of the time; one that a developer has
+# configured stays as it is.
 build_preset() {
   local preset=$1 log=$2 whole=()
   shift 2

@@ -47,7 +47,8 @@ def count_section(text):
     """One ctest entry. Its verdict has the last word."""
     if re.search(r'^Command: ""$', text, re.M):
         return 0, 1, 0  # ctest found no such program, and yet writes "Test Passed"
-    passed = re.search(r"^Test Passed\.$", text, re.M) is not None
+    # "Pass Reason" is written of tests with a PASS_REGULAR_EXPRESSION.
+    passed = re.search(r"^Test (Passed\.|Pass Reason:)$", text, re.M) is not None
     counted = count_text(text)
     if "Test time =" in text and re.search(r"^Test (Skipped|Not Run)", text, re.M) and not counted:
         return 0, 0, 1

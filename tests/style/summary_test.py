@@ -31,6 +31,12 @@ class Summary(unittest.TestCase):
         counts = [summary.count_section(section) for section in summary.SECTION.findall(LOG)]
         self.assertEqual(counts, [(1, 0, 0), (2, 1, 0), (1, 1, 2)])
 
+    def test_a_test_that_passed_for_what_it_printed_has_passed(self):
+        reasons = (("Pass Reason:\nRequired regular expression found.", (1, 0, 0)), ("Fail Reason:\nx", (0, 1, 0)))
+        for verdict, counts in reasons:
+            text = HEADER.format(name="example", line="usage: example RANKS") + f"<end of output>\nTest {verdict}\n"
+            self.assertEqual(summary.count_section(text), counts)
+
     def test_tells_why_tests_failed_and_nothing_of_those_that_passed(self):
         told = summary.failures(LOG)
         self.assertIn("bad_test:\n  [ RUN      ] B.LongName\n  it is 7, not 8\n", told)
