@@ -22,7 +22,7 @@ class Quicker {
 
   // The way to go now: the one that has been quicker of late, and now and then the other one, as the program may have
   // come to something else meanwhile.
-  [[nodiscard]] Turn next() {
+  [[nodiscard]] Turn next(u32 turns_between_tries = usual_pause) {
     constexpr auto relaxed = std::memory_order_relaxed;
     const u64 first = costs_[0].load(relaxed);
     const u64 second = costs_[1].load(relaxed);
@@ -54,7 +54,7 @@ class Quicker {
 
  private:
   static constexpr u32 turns_between_looks = 8;  // at the clock, which takes as long as copying 1 KiB
-  static constexpr u32 turns_between_tries = 1024;
+  static constexpr u32 usual_pause = 1024;
   // What one way leaves in the caches makes the first turns of the other one dear: only the last of so many in a row
   // shows what it costs.
   static constexpr u32 turns_in_a_try = 4;

@@ -18,6 +18,13 @@ constexpr u32 least_width = std::bit_width(large_copy_least);
 using StoreChoices = std::array<StoreChoice, 14>;
 std::array<StoreChoices, 2> choices_by_target;
 
+// Of long copies so many turns would take a second, in which the program may have come to something else; and what a
+// near cache holds matters less to them.
+u32 turns_between_tries(u64 length) {
+  constexpr u64 bytes = u64{64} << 20;
+  return static_cast<u32>(std::clamp<u64>(bytes / length, 128, 1024));
+}
+
 StoreChoice& choice_for(u64 length, Target target) {
   StoreChoices& choices = choices_by_target[static_cast<u8>(target)];
   const u64 row = static_cast<u64>(std::bit_width(length)) - least_width;
@@ -65,7 +72,7 @@ void copy_with(Stores stores, u8* to, const u8* from, u64 length) {
 void copy_large(u8* to, const u8* from, u64 length, Target target) {
   using Clock = std::chrono::steady_clock;
   StoreChoice& choice = choice_for(length, target);
-  const auto [stores, timed] = choice.next();
+  const auto [stores, timed] = choice.next(turns_between_tries(length));
   if (!timed) return copy_with(stores, to, from, length);
   const auto begin = Clock::now();
   copy_with(stores, to, from, length);

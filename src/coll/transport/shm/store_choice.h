@@ -3,6 +3,7 @@
 // as in a collective in place, its lines are in the cache already.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
