@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
+#include <chrono>
 
 #include "base/types.h"
 
@@ -36,6 +38,18 @@ class Quicker {
     return {way, tries ? ends_try : turn % turns_between_looks == turns_between_looks - 1};
   }
 
+  // Does it: `work(way)` of so many bytes.
+  template <typename Work>
+  void run(u64 bytes, Work work, u32 turns_between_tries = usual_pause) {
+    using Clock = std::chrono::steady_clock;
+    const auto [way, timed] = next(turns_between_tries);
+    if (!timed) return work(way);
+    const auto begin = Clock::now();
+    work(way);
+    const std::chrono::nanoseconds time = Clock::now() - begin;
+    learn(way, bytes, static_cast<u64>(time.count()));
+  }
+
   // A time during which the thread lost its processor tells nothing: what is longer than before counts for a quarter,
   // and for twice of that at most.
   void learn(Way used, u64 bytes, u64 nanoseconds) {
@@ -61,6 +75,21 @@ class Quicker {
 
   std::array<std::atomic<u64>, 2> costs_{};  // ns for each MiB; 0: not known
   std::atomic<u32> turns_{0};
+};
+
+// One for each length, each twice as long as the one before, from `least` bytes on: short ones stay in a cache that
+// long ones don't fit in.
+template <typename Way, u64 least, u64 lengths>
+class QuickerByLength {
+ public:
+  [[nodiscard]] Quicker<Way>& of(u64 bytes) {
+    constexpr u64 least_width = std::bit_width(least);
+    const u64 width = std::max<u64>(std::bit_width(bytes), least_width);
+    return choices_[std::min<u64>(width - least_width, lengths - 1)];
+  }
+
+ private:
+  std::array<Quicker<Way>, lengths> choices_{};
 };
 
 }  // namespace softib

@@ -181,25 +181,33 @@ TEST(Strangers, AMeetingThatIsNoneGivesAnError) {
   }
 }
 
-// A peer with the right key that talks nonsense has ended, as far as others are concerned.
-TEST(Strangers, APeerThatTalksNonsenseHasEnded) {
-  for (const Bytes& words : {bytes_of("GET / HTTP/1.1\r\n"), frame_of(MeetingMessage::gather, Gather{7, {}}.emit()),
-                             frame_of(MeetingMessage::gather), frame_of(MeetingMessage::hello), make_frame(99, {})}) {
-    Played played;
-    Connected bootstrap = refuse(Code::internal_error, "");
-    std::jthread thread([&] { bootstrap = connect_rank(played.id(), 2, 0); });
+// Rank 0 of two, with the meeting and rank 1 played.
+struct PlayedPeer {
+  PlayedPeer() {
+    std::jthread thread([this] { bootstrap = connect_rank(played.id(), 2, 0); });
     const Hello hello = played.welcome();
     Hello other = hello;
     other.guest.member.rank = 1;
     played.answer(MeetingMessage::table, Table{{hello.guest, other.guest}}.emit());
-    const Fd peer = connected_to(hello.guest.listens);
+    peer = connected_to(hello.guest.listens);
     say(peer, frame_of(MeetingMessage::join, Join{played.key(), 1, 0}.emit()));
     static_cast<void>(played.hear());
     played.answer(MeetingMessage::go);
-    thread.join();
-    ASSERT_TRUE(bootstrap);
-    say(peer, words);
-    EXPECT_EQ(next_news(**bootstrap).kind, Bootstrap::News::Kind::ended);
+  }
+
+  Played played;
+  Connected bootstrap = refuse(Code::internal_error, "");
+  Fd peer;
+};
+
+// A peer with the right key that talks nonsense has ended, as far as others are concerned.
+TEST(Strangers, APeerThatTalksNonsenseHasEnded) {
+  for (const Bytes& words : {bytes_of("GET / HTTP/1.1\r\n"), frame_of(MeetingMessage::gather, Gather{7, {}}.emit()),
+                             frame_of(MeetingMessage::gather), frame_of(MeetingMessage::hello), make_frame(99, {})}) {
+    PlayedPeer other;
+    ASSERT_TRUE(other.bootstrap);
+    say(other.peer, words);
+    EXPECT_EQ(next_news(**other.bootstrap).kind, Bootstrap::News::Kind::ended);
   }
 }
 
@@ -212,25 +220,14 @@ void shorten_patience_of_sockets() {
 
 // A peer that takes nothing is to TCP as one whose cable is pulled: it hasn't ended, as far as anybody knows.
 TEST(Strangers, APeerThatCannotBeReachedIsNotSaidToHaveEnded) {
-  Played played;
-  Connected bootstrap = refuse(Code::internal_error, "");
-  std::jthread thread([&] { bootstrap = connect_rank(played.id(), 2, 0); });
-  const Hello hello = played.welcome();
-  Hello other = hello;
-  other.guest.member.rank = 1;
-  played.answer(MeetingMessage::table, Table{{hello.guest, other.guest}}.emit());
-  const Fd peer = connected_to(hello.guest.listens);
-  say(peer, frame_of(MeetingMessage::join, Join{played.key(), 1, 0}.emit()));
-  static_cast<void>(played.hear());
-  played.answer(MeetingMessage::go);
-  thread.join();
-  ASSERT_TRUE(bootstrap);
+  PlayedPeer other;
+  ASSERT_TRUE(other.bootstrap);
   shorten_patience_of_sockets();
-  for (int times = 0; times < 10'000; ++times) (*bootstrap)->say(std::string(4000, 'x'));
-  const Bootstrap::News news = next_news(**bootstrap);
+  for (int times = 0; times < 10'000; ++times) (*other.bootstrap)->say(std::string(4000, 'x'));
+  const Bootstrap::News news = next_news(**other.bootstrap);
   EXPECT_EQ(news.kind, Bootstrap::News::Kind::ended);
   EXPECT_EQ(news.text, "Connection timed out");
-  const auto all = (*bootstrap)->all_gather({});
+  const auto all = (*other.bootstrap)->all_gather({});
   ASSERT_FALSE(all);
   EXPECT_THAT(all.error().text, HasSubstr("can't be reached any more (Connection timed out)"));
 }

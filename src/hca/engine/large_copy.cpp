@@ -1,8 +1,7 @@
 #include "hca/engine/large_copy.h"
 
 #include <algorithm>
-#include <bit>
-#include <chrono>
+#include <array>
 #include <cstring>
 
 #if defined(__SSE2__)
@@ -13,9 +12,7 @@ namespace softib::hca {
 
 namespace {
 
-// By length, each twice as long as the one before: short ones stay in a cache that long ones don't fit in.
-constexpr u32 least_width = std::bit_width(large_copy_least);
-using StoreChoices = std::array<StoreChoice, 14>;
+using StoreChoices = QuickerByLength<Stores, large_copy_least, 14>;
 std::array<StoreChoices, 2> choices_by_target;
 
 // Of long copies so many turns would take a second, in which the program may have come to something else; and what a
@@ -23,12 +20,6 @@ std::array<StoreChoices, 2> choices_by_target;
 u32 turns_between_tries(u64 length) {
   constexpr u64 bytes = u64{64} << 20;
   return static_cast<u32>(std::clamp<u64>(bytes / length, 128, 1024));
-}
-
-StoreChoice& choice_for(u64 length, Target target) {
-  StoreChoices& choices = choices_by_target[static_cast<u8>(target)];
-  const u64 row = static_cast<u64>(std::bit_width(length)) - least_width;
-  return choices[std::min<u64>(row, choices.size() - 1)];
 }
 
 #if defined(__SSE2__)
@@ -70,14 +61,8 @@ void copy_with(Stores stores, u8* to, const u8* from, u64 length) {
 }
 
 void copy_large(u8* to, const u8* from, u64 length, Target target) {
-  using Clock = std::chrono::steady_clock;
-  StoreChoice& choice = choice_for(length, target);
-  const auto [stores, timed] = choice.next(turns_between_tries(length));
-  if (!timed) return copy_with(stores, to, from, length);
-  const auto begin = Clock::now();
-  copy_with(stores, to, from, length);
-  const std::chrono::nanoseconds time = Clock::now() - begin;
-  choice.learn(stores, length, static_cast<u64>(time.count()));
+  choices_by_target[static_cast<u8>(target)].of(length).run(
+      length, [&](Stores stores) { copy_with(stores, to, from, length); }, turns_between_tries(length));
 }
 
 }  // namespace softib::hca

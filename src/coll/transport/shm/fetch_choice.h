@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 
 #include "base/quicker.h"
 #include "coll/transport/shm/layout.h"
@@ -16,16 +15,13 @@ enum class Fetch : u8 { chunks, read };
 // What was learnt with one peer is good for all: of one rank.
 class FetchChoices {
  public:
-  // By length, each twice as long as the one before, and by whether the message is combined with what is here.
+  // By length, and by whether the message is combined with what is here.
   [[nodiscard]] Quicker<Fetch>& of(const Receive& receive) {
-    constexpr u64 least_width = std::bit_width(eager_most);
-    const u64 width = std::max<u64>(std::bit_width(receive.bytes), least_width);
-    return choices_[receive.sink != nullptr ? 1 : 0][std::min<u64>(width - least_width, lengths - 1)];
+    return choices_[receive.sink != nullptr ? 1 : 0].of(receive.bytes);
   }
 
  private:
-  static constexpr u64 lengths = 12;
-  std::array<std::array<Quicker<Fetch>, lengths>, 2> choices_{};
+  std::array<QuickerByLength<Fetch, eager_most, 12>, 2> choices_{};
 };
 
 }  // namespace softib::coll::shm

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -132,6 +133,7 @@ class Engine final : public Transport {
   [[nodiscard]] bool make_offer(Transfer& transfer);
   void take_fetched(Peer& peer, const Header& header);
   [[nodiscard]] bool post_write(Transfer& transfer, u64 piece);
+  void post(Peer& peer, const Rail& rail, ibv_send_wr& request);
   void on_written(Peer& peer, const WorkName& name);
   void end_transfer(Transfer& transfer, State state);
 
@@ -142,6 +144,7 @@ class Engine final : public Transport {
   void give_window_back(Landing& landing);
   void on_landed(Peer& peer, u32 rail, u32 immediate);
   void take_slots(Landing& landing, u32 slot);
+  [[nodiscard]] std::optional<u64> take_next(Landing& landing);
   void take_piece(Peer& peer, const Header& header, const std::byte* payload);
   void put(Landing& landing, u64 offset, const std::byte* data, u64 bytes);
   void end_landing(Landing& landing, State state);

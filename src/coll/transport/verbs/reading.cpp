@@ -1,8 +1,6 @@
 // Long messages that their receiver reads: what is combined with what is here is fetched piece by piece, each into a
 // slot that the piece before has just left, and so is still in a near cache when it is combined. Written to a window it
 // would go from one processor's cache to memory, or to the other's, before.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -86,13 +84,10 @@ bool Engine::post_read(Landing& landing) {
   request.wr.rdma.rkey = landing.offer.keys[place];
   landing.posted++;
   rail.reads++;
-  ibv_send_wr* bad = nullptr;
-  if (const int error = ibv_post_send(rail.pair.get(), &request, &bad); error != 0)
-    fail(peer, Code::system_error, fmt::format("queue pair {}: post: {}", rail.where, std::strerror(error)));
+  post(peer, rail, request);
   return true;
 }
 
-// With several rails pieces overtake each other; the sink gets them in order.
 void Engine::on_read(Peer& peer, const WorkName& name) {
   peer.rails[name.rail].reads--;
   Landing* landing = landings_.find(name.item);
@@ -100,14 +95,7 @@ void Engine::on_read(Peer& peer, const WorkName& name) {
   const u64 places = landing->slots.size();
   for (u64 piece = landing->next; piece < landing->posted; piece++)
     if (landing->slots[piece % places] + 1U == name.slot) landing->arrived |= 1U << piece % places;
-  while (landing->next < landing->posted && (landing->arrived >> landing->next % places & 1) != 0) {
-    const u64 offset = landing->next * landing->piece_bytes;
-    const u16 slot = landing->slots[landing->next % places];
-    landing->arrived &= ~(1U << landing->next % places);
-    put(*landing, offset, parts_->pool.at(slot), std::min(landing->piece_bytes, landing->receive->bytes - offset));
-    parts_->read_slots.push_back(slot);
-    landing->next++;
-  }
+  while (const auto place = take_next(*landing)) parts_->read_slots.push_back(landing->slots[*place]);
   if (landing->next < landing->pieces) return;
   tell(peer, {.word = Word::fetched, .token = landing->id});
   peer.pauses_reading = true;

@@ -99,24 +99,32 @@ void Engine::on_landed(Peer& peer, u32 rail, u32 immediate) {
   if (++landing->next == low_of(immediate)) end_landing(*landing, State::done);
 }
 
-// With several rails pieces overtake each other; the sink gets them in order.
+// With several rails pieces overtake each other; the sink gets them in order. Where among the slots the next one was,
+// if it has come.
+std::optional<u64> Engine::take_next(Landing& landing) {
+  const u64 place = landing.next % landing.slots.size();
+  if (landing.next == landing.pieces || (landing.arrived >> place & 1) == 0) return std::nullopt;
+  const u64 offset = landing.next * landing.piece_bytes;
+  landing.arrived &= ~(1U << place);
+  put(landing, offset, parts_->pool.at(landing.slots[place]),
+      std::min(landing.piece_bytes, landing.receive->bytes - offset));
+  landing.next++;
+  return place;
+}
+
 void Engine::take_slots(Landing& landing, u32 piece) {
+  Peer& peer = *landing.peer;
   const u64 window = landing.slots.size();
   // Of the pieces that may come now this is the one whose number ends so.
   const u64 ahead = (piece - landing.next) & 0xffff;
   if (ahead >= window) return;
   landing.arrived |= 1U << (landing.next + ahead) % window;
-  while (landing.next < landing.pieces && (landing.arrived >> landing.next % window & 1) != 0) {
-    const u64 offset = landing.next * landing.piece_bytes;
-    const u64 bytes = std::min(landing.piece_bytes, landing.receive->bytes - offset);
-    const u64 place = landing.next % window;
-    landing.arrived &= ~(1U << place);
-    put(landing, offset, parts_->pool.at(landing.slots[place]), bytes);
-    landing.next++;
+  while (take_next(landing)) {
     // The sender has no use for slots beyond the end of the message.
     if (landing.told + window < landing.pieces && landing.next - landing.told >= (window + 1) / 2) {
       landing.told = landing.next;
-      tell(*landing.peer, {.word = Word::consumed, .bytes = landing.told, .token = landing.id});
+      tell(peer, {.word = Word::consumed, .bytes = landing.told, .token = landing.id});
+      if (peer.standing == Standing::closed) return;  // and the landing has ended
     }
   }
   if (landing.next == landing.pieces) end_landing(landing, State::done);

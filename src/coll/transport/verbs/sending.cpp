@@ -181,10 +181,14 @@ bool Engine::post_write(Transfer& transfer, u64 piece) {
     request.imm_data = htonl(immediate(transfer.grant.token, used));
   }
   rail.writes++;
+  post(peer, rail, request);
+  return true;
+}
+
+void Engine::post(Peer& peer, const Rail& rail, ibv_send_wr& request) {
   ibv_send_wr* bad = nullptr;
   if (const int error = ibv_post_send(rail.pair.get(), &request, &bad); error != 0)
     fail(peer, Code::system_error, fmt::format("queue pair {}: post: {}", rail.where, std::strerror(error)));
-  return true;
 }
 
 void Engine::on_written(Peer& peer, const WorkName& name) {
